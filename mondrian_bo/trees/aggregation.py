@@ -118,6 +118,8 @@ def _forecast(tree, stats, x, target, settings):  # type: ignore[no-untyped-def]
         elif stats.statistics[node, MASS] > 0.0:
             inherited = stats.statistics[node, MEAN]
         stop = stop_share(tree, stats, node, settings.step)
+        if settings.at_leaf:
+            stop = 1.0 if is_leaf(tree, node) else 0.0
         total += unstopped * stop * inherited  # Algorithm 3, line 6, from the root down
         unstopped *= 1.0 - stop
         if is_leaf(tree, node):

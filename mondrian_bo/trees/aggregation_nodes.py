@@ -101,11 +101,14 @@ class AggregationSettings(NamedTuple):
         Smoothing of the frequencies of classes; 1/2 in equation 5.
     step : float
         Learning rate, eta in the paper.
+    at_leaf : bool
+        Whether recorded forecasts are those of the leaves alone, rather than of all prunings.
     """
 
     n_classes: int
     dirichlet: float
     step: float
+    at_leaf: bool
 
 
 def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:

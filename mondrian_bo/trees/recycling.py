@@ -9,8 +9,9 @@ Which leaves are removed is our choice. :data:`_DRAWS` nodes are drawn, of which
 the parent of two leaves. Among these, the split with the smallest gain goes, if its gain is less
 than :data:`_LARGEST_GAIN`. The gain is the logarithm of the weight of the leaves less that of their
 parent. It loses weight with time: a positive gain is divided by 1 + a, where a is the number of
-points since the last one in the leaves, per leaf of the tree. Where no split goes, the new point
-extends the nodes on its path ("extend node" of Khannouz2022).
+points since the last one in the leaves, per leaf of the tree. Of equal gains the first drawn
+counts. Where no split goes, the new point extends the nodes on its path ("extend node" of
+Khannouz2022).
 
 No point is read again, so none is linked to a leaf. In a full tree, the entry of a leaf's first
 point is the number of the last point in the leaf, whether this point is kept or not.
@@ -41,6 +42,10 @@ _LARGEST_GAIN = 1.0
 """Splits with at least this gain stay; chosen on the streams of docs/appendix/amf.md."""
 
 
+_ROUNDING = 1e-9
+"""Relative error of a gain, far above that of double precision; our choice."""
+
+
 @njit(**INNER)
 def _last_point(tree, pair):  # type: ignore[no-untyped-def]
     """Return the number of the last point in the two leaves below a node."""
@@ -63,11 +68,16 @@ def _pair_to_remove(tree, stats, kept, number, step):  # type: ignore[no-untyped
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
         if left == kept or right == kept or not is_leaf(tree, left) or not is_leaf(tree, right):
             continue
-        gain = stats.log_averaged_weight[left] + stats.log_averaged_weight[right]
-        gain += step * stats.loss[node]
+        one, other = stats.log_averaged_weight[left], stats.log_averaged_weight[right]
+        above = step * stats.loss[node]
+        gain = one + other + above
+        rounding = _ROUNDING * (abs(one) + abs(other) + above)
         if gain > 0.0:
-            gain /= 1.0 + (number - _last_point(tree, node)) / (0.5 * (n_nodes + 1))
-        if gain < least:
+            age = 1.0 + (number - _last_point(tree, node)) / (0.5 * (n_nodes + 1))
+            gain, rounding = gain / age, rounding / age
+        # Of gains that differ by rounding the first counts: the units of targets and of weights, of
+        # which the gain is free, do not decide.
+        if gain < least - rounding:
             found, least = node, gain
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,12 @@ from mondrian_bo.shared.array_types import FloatArray
 _DAY = 86400.0
 """Seconds of a day, the unit of dates."""
 
+_ONE_DAY = np.timedelta64(1, "D")
+"""The unit of dates of numpy."""
+
+_EPOCH = np.datetime64("1970-01-01")
+"""The day from which dates of numpy are counted."""
+
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 """The day from which dates with and without a time are counted."""
 
@@ -20,10 +26,10 @@ _FIRST_DAY = date(1970, 1, 1).toordinal()
 class FeatureTable:
     """The columns of the features seen so far, in the order of their appearance, then by name.
 
-    A number, a truth value or a date (in days since 1970; a time without a zone is in UTC) is a
-    column. Another value, such as a string, is a column of its own, which is 1 where the feature
-    has the value and else 0. A sample that lacks a number has the mean of the numbers learnt so
-    far.
+    A number, a truth value, a date (in days since 1970; a time without a zone is in UTC) or a
+    duration (in days) is a column. Dates and durations may be those of numpy. Another value, such
+    as a string, is a column of its own, which is 1 where the feature has the value and else 0. A
+    sample that lacks a number has the mean of the numbers learnt so far.
     """
 
     def __init__(self) -> None:
@@ -101,10 +107,19 @@ def _column(name: Hashable, value: Any) -> tuple[Hashable, float]:
         return name, known.timestamp() / _DAY
     if isinstance(value, date):
         return name, float(value.toordinal() - _FIRST_DAY)
+    if isinstance(value, timedelta):
+        return name, value / timedelta(days=1)
+    if isinstance(value, np.datetime64):
+        value = value - _EPOCH
+    # Years and months are no numbers of days: such durations are categories.
+    if isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] not in ("Y", "M"):
+        return name, float(value / _ONE_DAY)
     is_complex = np.iscomplexobj(value)
     try:
         if not is_complex and not isinstance(value, str):
             return name, float(value)
+    except OverflowError:
+        raise ValueError(f"the feature {name!r} is too large for a float") from None
     except (TypeError, ValueError):
         pass
     if is_complex or not isinstance(value, Hashable):

@@ -45,14 +45,15 @@ class LossTrace(NamedTuple):
     Attributes
     ----------
     loss : float64 array
-        Loss of the forecast of each sample, made before its target was learnt.
+        Loss of the forecast of each sample, made before its target was learnt: that of all
+        prunings or, with ``use_aggregation=False``, of the leaf that holds the sample.
     cumulative : float64 array
         Its running sum.
     best_pruning : float64 array
         Cumulative loss, at each time, of the pruning that is best in hindsight.
     regret : float64 array
-        ``cumulative - best_pruning``; Mourtada2021, equation 9, bounds it by ``|T| log(2) / step``
-        for the pruning T.
+        ``cumulative - best_pruning``; with aggregation, Mourtada2021, equation 9, bounds it by
+        ``|T| log(2) / step`` for the pruning T.
     """
 
     loss: FloatArray

@@ -64,7 +64,8 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     Scales, single precision and weights are as in :class:`AMFRegressor`. Predictions follow the
     splits that are there, as in the package onelearn. Algorithm 6 first splits off a point that
     lies outside of the data of its leaf, which mixes in uniform forecasts of empty cells and
-    predicted worse. The losses of :meth:`loss_trace` are those of Algorithm 6.
+    predicted worse. The losses of :meth:`loss_trace` are those of Algorithm 6, or of its leaves
+    without aggregation.
 
     A new sample takes O(T d log n), a prediction O(T K log n), memory is O(T n (d + K)).
 

@@ -48,8 +48,7 @@ from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
 
 _FEW = 0.25
-"""Share of new samples among those known, from which on learning all targets anew, together, takes
-less time than learning the new ones one by one; our choice."""
+"""New samples over known ones from which on it is faster to learn all targets anew; our choice."""
 
 _KEPT_NUMBERS = 256
 """New samples up to which nodes keep their numbers, our choice. Trees that learn so few together
@@ -103,7 +102,11 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ----------
     n_dropped : int
         Number of samples that were learnt and are not kept.
+    at_leaf : bool
+        Whether to record the forecasts of the leaves, rather than of all prunings.
     """
+
+    at_leaf = False
 
     def __init__(
         self,
@@ -172,7 +175,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     @property
     def settings(self) -> AggregationSettings:
         """Settings of the forecasters and of their aggregation."""
-        return AggregationSettings(self.n_classes, self.dirichlet, self.step)
+        return AggregationSettings(self.n_classes, self.dirichlet, self.step, self.at_leaf)
 
     def extend(
         self,

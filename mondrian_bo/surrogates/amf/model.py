@@ -133,6 +133,7 @@ class AggregationModel(ScaledForestModel):
         )
         super().__init__(ensemble.n_dimensions, bounds, feature_weights)
         self._rule = AGGREGATED if use_aggregation else AT_LEAF
+        self.forest.at_leaf = not use_aggregation
         self._step = step
         self._feature_relevance = feature_relevance
         self._record = record

@@ -23,6 +23,9 @@ _LARGEST_TARGET = 1e145
 _LARGEST_WEIGHT = 1e30
 """Largest sample weight: sums of weights, and of weighted targets, stay finite."""
 
+_LARGEST_FACTOR = 1e100
+"""Largest factor of a feature's split rate, our choice: rates, and sums of them, stay finite."""
+
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 """Types of arrays that the fast path accepts."""
 
@@ -348,8 +351,8 @@ def check_feature_weights(
     Raises
     ------
     ValueError
-        If `weights`, which the message calls `name`, is not finite, non-negative and of shape
-        (n_features,), or zero throughout.
+        If `weights`, which the message calls `name`, is not of shape (n_features,) with numbers
+        from 0 to 1e100, or zero throughout.
     """
     if weights is None:
         return None
@@ -359,6 +362,11 @@ def check_feature_weights(
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
         raise ValueError(
             f"{name} must be finite, non-negative and not all zero; got {factors.tolist()}"
+        )
+    if np.any(factors > _LARGEST_FACTOR):
+        raise ValueError(
+            f"{name} must be at most {_LARGEST_FACTOR:g}; got {factors.tolist()}. Where only their "
+            "ratios count, divide them by the largest"
         )
     return factors
 

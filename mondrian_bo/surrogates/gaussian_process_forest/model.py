@@ -25,7 +25,7 @@ from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.parallel import FEW_POINTS
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
-from mondrian_bo.surrogates.shared.target_scale import target_scale
+from mondrian_bo.surrogates.shared.target_scale import deviation_of
 
 _FIT_GROWTH = 1.25
 """Factor of the number of points between two fits, our choice: their sizes add up to O(n)."""
@@ -249,7 +249,7 @@ class GaussianProcessForestModel:
         self._units = self.scales.rates
         targets = self._targets.rows
         self._target_mean = float(targets.mean())
-        self._target_std = target_scale(self._target_mean, float(targets.std()))
+        self._target_std = deviation_of(targets) or abs(self._target_mean) or 1.0
 
     def _rows(self, points: FloatArray) -> FloatArray:
         """Return points of shape (1, m, d) as the processes see them, shape (m, d)."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
-from mondrian_bo.surrogates.estimators.locks import reads
+from mondrian_bo.surrogates.estimators.locks import lock_of, reads
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
@@ -26,6 +26,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_training_data,
     own_copy,
 )
+from mondrian_bo.surrogates.mondrian_kernel.cell_weights import CellWeights
 from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES, Loss
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
@@ -36,7 +37,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     sample_path_data,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
-from mondrian_bo.surrogates.mondrian_kernel.online_descent import OnlineSettings, descend_online
+from mondrian_bo.surrogates.mondrian_kernel.online_descent import OnlineSettings, online_settings
 
 Samples = tuple[ArrayLike, ArrayLike, Validation, Validation]
 """Inputs and targets, and those for validation; the latter may be None."""
@@ -162,8 +163,33 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     max_iter: int
     n_jobs: int | None
     features_: MondrianFeatures
-    coef_: FloatArray
     n_iter_: int
+
+    _cell_weights: CellWeights
+
+    @property
+    @reads
+    def coef_(self) -> FloatArray:
+        """Weights of the cells, shape (1 or n_classes, n_cells).
+
+        Each access makes a new array.
+        """
+        return self._cell_weights.coef
+
+    @coef_.setter
+    def coef_(self, coef: FloatArray) -> None:
+        self._cell_weights = CellWeights(coef)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Store the weights as an array, as pickles of earlier versions have them."""
+        with lock_of(self).of_reader(self._readers_take_turns):
+            state = super().__getstate__()
+            weights = state.pop("_cell_weights", None)
+            return state if weights is None else state | {"coef_": weights.coef}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        weights = {"_cell_weights": CellWeights(state["coef_"])} if "coef_" in state else {}
+        super().__setstate__({key: state[key] for key in state if key != "coef_"} | weights)
 
     @reads
     def lifetime_path(
@@ -236,16 +262,18 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
         """Take a gradient step at each of further samples, whose targets have shape (K, m).
 
         Cells that are new have the weight 0, their prior mean. Without `coef_` all weights are 0.
+        O(M log M) a sample besides its cells, amortised.
         """
         variance = float(self._setting("prior_variance"))
-        settings = OnlineSettings(LOSSES[loss], variance, float(epsilon), self._learning_rate)
-        if hasattr(self, "coef_"):
-            state = features, _ = self.features_, self.coef_
+        settings = online_settings(LOSSES[loss], variance, float(epsilon), self._learning_rate)
+        if hasattr(self, "_cell_weights"):
+            state = features, _ = self.features_, self._cell_weights
             n_known = features.partitions_.n_points
             self._learn_completely(n_known, _learn_more, *state, data, targets, settings)
         else:
             self.features_ = self._new_features().fit(data)
-            self.coef_ = _descended(self.features_, np.zeros((len(targets), 0)), targets, settings)
+            weights = CellWeights(np.zeros((len(targets), 0)))
+            self._cell_weights = _descended(self.features_, weights, targets, settings)
             self.n_iter_ = 1
 
     def _former(self, learnt: MondrianFeatures, n_samples: int) -> dict[str, Any]:
@@ -270,29 +298,27 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
 
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the functions at inputs, shape (n_samples, 1 or n_classes)."""
-        check_is_fitted(self, "coef_")
-        return np.asarray(self.features_.transform(check_samples(self, X)) @ self.coef_.T)
+        check_is_fitted(self, "_cell_weights")
+        return self._cell_weights.values(self.features_.transform(check_samples(self, X)))
 
 
 def _learn_more(
     features: MondrianFeatures,
-    coef: FloatArray,
+    weights: CellWeights,
     data: FloatArray,
     targets: FloatArray,
     settings: OnlineSettings,
 ) -> dict[str, Any]:
     """Extend the partitions, and return the weights after a step at each sample."""
     features.partial_fit(data)
-    return {"coef_": _descended(features, coef, targets, settings)}
+    return {"_cell_weights": _descended(features, weights, targets, settings)}
 
 
 def _descended(
-    features: MondrianFeatures, coef: FloatArray, targets: FloatArray, settings: OnlineSettings
-) -> FloatArray:
+    features: MondrianFeatures, weights: CellWeights, targets: FloatArray, settings: OnlineSettings
+) -> CellWeights:
     """Return the weights after a step at each of the last samples of the partitions."""
     partitions = features.partitions_
     n_before = partitions.n_points - targets.shape[1]
-    new = partitions.n_cells - coef.shape[1]
-    weights = np.pad(np.asarray(coef, dtype=np.float64), ((0, 0), (0, new)))
-    descend_online(weights, partitions.cells[n_before:], targets, n_before, settings)
-    return weights
+    cells = partitions.cells[n_before:]
+    return weights.descended(cells, partitions.n_cells, targets, n_before, settings)

@@ -29,6 +29,7 @@ from mondrian_bo.surrogates.estimators.online_classifier import (
 )
 from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
+    is_empty_batch,
     own_copy,
     unchanged_by_failure,
 )
@@ -73,7 +74,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     features_ : MondrianFeatures
         The fitted partitions.
     coef_ : ndarray of shape (1 or n_classes, n_cells)
-        Weights of the cells.
+        Weights of the cells. Each access makes a new array.
     n_iter_ : int
         Number of iterations of the solver, the largest one over the classes.
 
@@ -167,13 +168,13 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         The conditional Mondrian extends the partitions, and new cells start with weight 0. The
         first call starts from weights of 0; after `fit` descent goes on from its weights. Steps
         have the same length throughout, so weights are near those of `fit`, not equal to them.
-        O(M) a sample, after O(M d depth) for its cells. The objective (`loss`,
+        O(M log M) a sample, after O(M d depth) for its cells. The objective (`loss`,
         `prior_variance`) is that of the first samples or of the last `fit`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Inputs.
+            Inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,) or None, default=None
@@ -192,8 +193,10 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             if `classes` are not those of the first call.
         """
         self._validate_params()
-        if hasattr(self, "coef_"):
+        if hasattr(self, "_cell_weights"):
             check_same_classes(classes, self.classes_)
+            if is_empty_batch(self, X, y):
+                return self
             data = check_samples(self, X)
             self._step(data, check_labels(y, len(data)))
             return self

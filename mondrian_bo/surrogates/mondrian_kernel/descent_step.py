@@ -23,6 +23,9 @@ LOSSES: dict[Loss, int] = {
 }
 """The number of each loss."""
 
+SMALLEST_SCALE = 1e-9
+"""Factor of the weights below which it is multiplied into them, far above the smallest floats."""
+
 
 @njit(**INNER)
 def take_step(vector, scale, cells, point, target, settings, rate, decay):  # type: ignore[no-untyped-def]
@@ -33,7 +36,8 @@ def take_step(vector, scale, cells, point, target, settings, rate, decay):  # ty
     vector : float64 array of shape (n_cells,)
         v: the weights of the cells are scale * v. Is changed in the cells of the point.
     scale : float
-        The scale, by which all weights shrink at once.
+        The scale, by which all weights shrink at once: positive. Where it becomes small, it is
+        multiplied into `vector`, O(n_cells), and is 1 again.
     cells : int array of shape (n, M)
         The cells of all points.
     point : int
@@ -45,7 +49,7 @@ def take_step(vector, scale, cells, point, target, settings, rate, decay):  # ty
     rate : float
         Length of the step along the negative gradient of the loss.
     decay : float
-        Share of the weights that the regularisation takes away.
+        Share of the weights that the regularisation takes away; all of them at 1.
     """
     n_trees = cells.shape[1]
     root = math.sqrt(n_trees)
@@ -54,6 +58,10 @@ def take_step(vector, scale, cells, point, target, settings, rate, decay):  # ty
         total += vector[cells[point, t]]
     gradient = _negative_gradient(settings.loss, scale * total / root, target, settings.epsilon)
     scale *= 1.0 - decay
+    if scale < SMALLEST_SCALE:  # 0 or negative after a decay of 1 or more
+        for c in range(len(vector)):
+            vector[c] *= scale
+        scale = 1.0
     if gradient != 0.0:
         change = rate * gradient / (scale * root)
         for t in range(n_trees):

@@ -25,6 +25,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     check_feature_weights,
     check_samples,
+    is_empty_batch,
     own_copy,
     seed_sequence,
 )
@@ -209,7 +210,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : object, default=None
             Not used.
 
@@ -225,6 +226,8 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         """
         if not hasattr(self, "partitions_"):
             return self.fit(X)
+        if is_empty_batch(self, X, []):
+            return self
         data, partitions = check_samples(self, X), self.partitions_
         points, targets = self._seen(data), np.zeros(len(data))
         self._learn_completely(partitions.n_points, partitions.extend, points, targets)

@@ -18,6 +18,7 @@ from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionM
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
     check_samples,
+    is_empty_batch,
     own_copy,
 )
 from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
@@ -153,7 +154,7 @@ class MondrianKernelMixtureRegressor(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Finite targets.
 
@@ -169,6 +170,8 @@ class MondrianKernelMixtureRegressor(
         """
         if not hasattr(self, "models_"):
             return self.fit(X, y)
+        if is_empty_batch(self, X, y):
+            return self
         data, targets = check_further_samples(self, X, y)
         partitions, points = self._partitions, own_copy(data)[None]
         learn = self._learn_more

@@ -173,18 +173,17 @@ class CellPosterior:
         """Return the weights of the centred targets in predicted means, shape (m, n).
 
         Balog2016thesis, Appendix B.1: a prediction is a product of the point's features, the
-        inverse of the equations and the features of the training points. O(min(C, n) n) a row,
-        after O(min(C, n)^2 n) once.
+        inverse of the equations and the features of the training points. O(min(C, n)^2 + n M) a
+        row.
         """
         features = self._features()
         rows = self.features(points)
-        size = features.shape[0]
-        targets = self._system.half_solve(np.eye(size) if self.is_dual else features.T.toarray())
 
         def rows_of(start: int, end: int) -> FloatArray:
             part = rows[start:end].T
-            own = self._system.half_solve((features @ part if self.is_dual else part).toarray())
-            return np.asarray(own.T @ targets)
+            if self.is_dual:
+                return np.asarray(self._system.solve((features @ part).toarray()).T)
+            return np.asarray((features @ self._system.solve(part.toarray())).T)
 
         return sparse_rows(rows_of, rows.shape[0], features.shape[0], tolerance)
 

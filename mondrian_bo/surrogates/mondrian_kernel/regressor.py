@@ -17,6 +17,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_further_samples,
     check_samples,
+    is_empty_batch,
     own_copy,
     seed_sequence,
 )
@@ -137,7 +138,7 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Finite targets.
 
@@ -153,6 +154,8 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)
+        if is_empty_batch(self, X, y):
+            return self
         data, targets = check_further_samples(self, X, y)
         model = self.model_
         n_known = model.partitions.n_points

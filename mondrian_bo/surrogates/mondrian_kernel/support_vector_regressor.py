@@ -17,6 +17,7 @@ from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
     check_training_data,
+    is_empty_batch,
     own_copy,
     unchanged_by_failure,
 )
@@ -58,7 +59,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
     features_ : MondrianFeatures
         The fitted partitions.
     coef_ : ndarray of shape (1, n_cells)
-        Weights of the cells, for the scaled targets.
+        Weights of the cells, for the scaled targets. Each access makes a new array.
     n_iter_ : int
         Number of iterations of the solver.
 
@@ -116,14 +117,14 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         The conditional Mondrian extends the partitions, and new cells start with weight 0. The
         first call starts from weights of 0 and sets the scale of the targets, their mean and
         deviation; after `fit` descent goes on from its weights. Steps have the same length
-        throughout, so weights are near those of `fit`, not equal to them. O(M) a sample, after
-        O(M d depth) for its cells. The objective (`epsilon`,
-        `prior_variance`) is that of the first samples or of the last `fit`.
+        throughout, so weights are near those of `fit`, not equal to them. O(M log M) a sample,
+        after O(M d depth) for its cells. The objective (`epsilon`, `prior_variance`) is that of the
+        first samples or of the last `fit`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Finite targets.
 
@@ -138,8 +139,9 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
             As `fit`.
         """
         self._validate_params()
-        if hasattr(self, "coef_"):
-            self._step(*check_further_samples(self, X, y))
+        if hasattr(self, "_cell_weights"):
+            if not is_empty_batch(self, X, y):
+                self._step(*check_further_samples(self, X, y))
         else:
             with unchanged_by_failure(self):
                 self._keep_settings(*self._kept)

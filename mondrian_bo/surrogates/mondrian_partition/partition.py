@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.argument_checks import is_integer, is_number
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
@@ -133,7 +133,8 @@ class MondrianPartition:
         bounds : array-like of shape (n_features, 2)
             The larger box.
         random_state : int, RandomState instance or None, default=None
-            Seed of the new cuts.
+            Seed of the new cuts. They are independent of those of this partition, also if this one
+            was made with the same integer.
 
         Returns
         -------
@@ -149,7 +150,8 @@ class MondrianPartition:
         if np.any(ends[:, 0] > self.bounds[:, 0]) or np.any(ends[:, 1] < self.bounds[:, 1]):
             raise ValueError(f"the box must contain that of the partition, {self.bounds.tolist()}")
         times = (self.lifetime, self.lifetime)
-        nodes = grow(self.nodes, ends.T.copy(), self.rates, times, _generator(random_state))
+        rng = _generator(random_state, self, ends)
+        nodes = grow(self.nodes, ends.T.copy(), self.rates, times, rng)
         return MondrianPartition(ends, self.lifetime, self.rates, nodes)
 
     def restrict(self, bounds: ArrayLike) -> MondrianPartition:
@@ -188,7 +190,8 @@ class MondrianPartition:
         lifetime : float
             The lifetime of the result, not less than that of this partition.
         random_state : int, RandomState instance or None, default=None
-            Seed of the new cuts.
+            Seed of the new cuts. They are independent of those of this partition, also if this one
+            was made with the same integer.
 
         Returns
         -------
@@ -207,7 +210,8 @@ class MondrianPartition:
                 "at(lifetime) gives an earlier partition"
             )
         box, times = self.bounds.T.copy(), (self.lifetime, lifetime)
-        nodes = grow(self.nodes, box, self.rates, times, _generator(random_state))
+        rng = _generator(random_state, self, self.bounds)
+        nodes = grow(self.nodes, box, self.rates, times, rng)
         return MondrianPartition(self.bounds, lifetime, self.rates, nodes)
 
     def at(self, lifetime: float) -> MondrianPartition:
@@ -359,5 +363,19 @@ def _checked_lifetime(lifetime: Any) -> float:
     return float(lifetime)
 
 
-def _generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
-    return np.random.default_rng(seed_sequence(random_state))
+def _generator(
+    random_state: int | np.random.RandomState | None,
+    former: MondrianPartition | None = None,
+    bounds: FloatArray | None = None,
+) -> np.random.Generator:
+    """Return the random numbers of a sample, or of more cuts of a former one in a box.
+
+    An integer that several calls share must not give them the same random numbers, as the cuts of
+    one sample would depend on each other. The former partition and the box are mixed in.
+    """
+    seeds = seed_sequence(random_state)
+    if former is None or bounds is None or not is_integer(random_state):
+        return np.random.default_rng(seeds)
+    state = np.array([former.lifetime, *former.bounds.flat, *bounds.flat])
+    key = [len(former.nodes.split_time), *state.view(np.uint32).tolist()]
+    return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=key))

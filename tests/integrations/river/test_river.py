@@ -191,6 +191,33 @@ def test_dates_with_and_without_a_time(zone, monkeypatch):
     time.tzset()
 
 
+@pytest.mark.parametrize("unit", ["Y", "M", "D", "h", "s", "us", "ns"])
+def test_dates_and_durations_of_numpy(unit):
+    table = FeatureTable()
+    table.learn({"day": datetime.date(1970, 1, 1), "gap": datetime.timedelta(hours=36)})
+    for text in ("2026-03-02", "1969-07-20T20:17:40"):
+        day = np.datetime64(np.datetime64(text), unit)
+        seconds = float(day.astype("datetime64[s]").astype(np.int64))
+        assert table.row({"day": day})[0] == pytest.approx(seconds / 86400.0, rel=1e-12)
+    assert table.row({})[1] == 1.5
+    if unit not in ("Y", "M"):
+        gap = np.timedelta64(48, "h").astype(f"timedelta64[{unit}]")
+        assert table.row({"gap": gap})[1] == 2.0
+    for name, value in (("day", np.datetime64("NaT")), ("gap", np.timedelta64("NaT", "s"))):
+        with pytest.raises(ValueError, match=f"{name!r} must be finite"):
+            table.row({name: value})
+    assert len(table) == 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_integers_that_no_float_holds(name):
+    model = MODELS[name]()
+    model.learn_one({"a": 1.0}, 1.0)
+    for number in (10**400, -(10**5000)):
+        with pytest.raises(ValueError, match="'a' is too large"):
+            model.learn_one({"a": number}, 1.0)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_samples_that_cannot_be_learnt_change_nothing(name):
     models = [MODELS[name](), MODELS[name]()]

@@ -146,6 +146,40 @@ def test_losses_of_the_first_samples():
     assert np.array_equal(models[0].loss_trace().loss, models[1].loss_trace().loss)
 
 
+@pytest.mark.parametrize("use_aggregation", [True, False])
+def test_recorded_losses_are_those_of_the_predictions(use_aggregation):
+    """With one tree and in a box, whose partition a sample that is not learnt does not change."""
+    X, y = make_data(60)
+    options = {"use_aggregation": use_aggregation, "bounds": BOX, "stacking": False}
+    model = AMFRegressor(1, record_losses=True, random_state=0, **options)
+    model.partial_fit(X[:1], y[:1])
+    losses = []
+    for x, target in zip(X[1:], y[1:], strict=True):
+        losses.append((model.predict([x])[0] - target) ** 2)
+        model.partial_fit([x], [target])
+    np.testing.assert_allclose(model.loss_trace().loss[0, 1:], losses, rtol=1e-10)
+
+
+@pytest.mark.parametrize("split_pure", [True, False])
+@pytest.mark.parametrize("bounds", [None, BOX])
+def test_recorded_losses_of_classes_without_aggregation(split_pure, bounds):
+    """The frequencies are those of the earlier samples in the leaf of each sample."""
+    X, y = make_data(60)
+    numbers = np.digitize(y, [-0.5, 0.5])
+    model = AMFClassifier(
+        2, use_aggregation=False, split_pure=split_pure, dirichlet=0.5, bounds=bounds,
+        record_losses=True, random_state=0,
+    )  # fmt: skip
+    losses = np.empty((2, 60))
+    for i in range(60):
+        model.partial_fit(X[i : i + 1], numbers[i : i + 1], classes=[0, 1, 2])
+        leaves = model.apply(X[: i + 1])
+        for tree, leaf in enumerate(leaves[-1]):
+            counts = np.bincount(numbers[:i][leaves[:i, tree] == leaf], minlength=3)
+            losses[tree, i] = -np.log((counts[numbers[i]] + 0.5) / (counts.sum() + 1.5))
+    np.testing.assert_allclose(model.loss_trace().loss, losses, rtol=1e-10)
+
+
 @pytest.mark.parametrize("step", ["corollary", "adaptive"])
 @pytest.mark.parametrize("n", [5, 20, 70])
 def test_recorded_losses_do_not_look_ahead(n, step):
@@ -443,3 +477,19 @@ def test_full_trees_whose_targets_widen(max_nodes, step, seed):
     whole, *others = (np.stack(forest.predict(X, return_std=True)) for forest in forests)
     for other in others:
         np.testing.assert_allclose(other, whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_nodes", [21, 61])
+@pytest.mark.parametrize("factor", [3.0, 1.0 + 1e-7, 1e20])
+def test_full_trees_do_not_depend_on_units(max_nodes, factor):
+    """Leaves whose splits gain the same are told apart by rounding; the first pair drawn goes."""
+    X, y = make_data(150)
+    options = {"max_nodes": max_nodes, "random_state": 0}
+    one = AMFRegressor(3, **options).partial_fit(X, y).predict(probes(X))
+    weights = np.full(len(X), factor)
+    weighted = AMFRegressor(3, **options).partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(weighted.predict(probes(X)), one, rtol=0.0, atol=1e-9)
+    scaled = AMFRegressor(3, **options).partial_fit(X, factor * y)
+    np.testing.assert_allclose(scaled.predict(probes(X)) / factor, one, rtol=0.0, atol=1e-9)
+    moved = AMFRegressor(3, **options).partial_fit(X, y + 10.0)
+    np.testing.assert_allclose(moved.predict(probes(X)) - 10.0, one, rtol=0.0, atol=1e-9)

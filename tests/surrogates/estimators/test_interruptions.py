@@ -105,7 +105,10 @@ def test_interrupted_learning_is_undone(name):
     assert n_undone > 3
 
 
-@pytest.mark.parametrize("name", ["forest", "amf", "classes", "amf of classes", "kernel", "leaves"])
+STREAMS = ["forest", "amf", "classes", "amf of classes", "kernel", "leaves", "support vectors"]
+
+
+@pytest.mark.parametrize("name", [*STREAMS, "logistic"])
 def test_streams_go_on_after_interruptions(name):
     """Samples that arrive one by one: each is repeated until it is learnt."""
     X, y = make_data(CASES[name])

@@ -4,6 +4,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from mondrian_bo import surrogates
 from mondrian_bo.surrogates import (
@@ -251,3 +252,23 @@ def test_weighted_squares_of_earlier_targets_stay_finite():
         model.partial_fit(X, np.zeros(10), sample_weight=np.full(10, 1e30))
     model.partial_fit(X, np.zeros(10), sample_weight=np.full(10, 1e-9))
     assert np.all(np.isfinite(model.predict(X, return_std=True)))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        AMFRegressor(2, random_state=0),
+        GaussianProcessForestRegressor(2, random_state=0),
+        MondrianForestClassifier(random_state=0),
+        MondrianForestRegressor(random_state=0),
+        MondrianKernelRegressor(3, random_state=0),
+    ],
+)
+def test_largest_feature_weights(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 2))
+    y = (X[:, 0] > 0.5).astype(float)
+    with pytest.raises(ValueError, match=r"feature_weights must be at most 1e\+100"):
+        clone(estimator).set_params(feature_weights=[1.0, 1e308]).fit(X, y)
+    large = clone(estimator).set_params(feature_weights=[1e100, 1e100]).fit(X, y)
+    assert np.isfinite(large.predict(X + 0.01)).all()

@@ -61,6 +61,35 @@ def test_svm_and_logistic_regression_on_features(classifier):
     assert type(classifier)().fit(X, y).score(X, y) < 0.65
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MondrianFeatures(3, 2.0, random_state=0),
+        MondrianKernelRegressor(3, 2.0, random_state=0),
+        MondrianKernelMixtureRegressor(2, 2.0, max_models=3, random_state=0),
+        MondrianKernelClassifier(n_estimators=3, random_state=0),
+        MondrianKernelSVR(3, random_state=0),
+    ],
+)
+def test_empty_batches_change_nothing(estimator):
+    X = np.random.default_rng(0).random((30, 2))
+    y = (X[:, 0] > 0.5).astype(float)
+    with pytest.raises(ValueError, match="0 sample"):
+        estimator.partial_fit(X[:0], y[:0])
+    estimator.fit(X, y)
+    replica = pickle.loads(pickle.dumps(estimator))
+    assert estimator.partial_fit(X[:0], y[:0]) is estimator
+    assert estimator.partial_fit(X[:0], []) is estimator
+    for one in (estimator, replica):
+        one.partial_fit(X[:5] + 0.01, y[:5])
+    if hasattr(estimator, "predict"):
+        assert np.array_equal(estimator.predict(X), replica.predict(X))
+    else:
+        assert (estimator.transform(X) != replica.transform(X)).nnz == 0
+    with pytest.raises(ValueError, match=r"features|0 sample"):
+        estimator.partial_fit(X[:0, :1], y[:0])
+
+
 def test_pickle_goes_on_learning():
     X = np.random.default_rng(0).random((60, 3))
     features = MondrianFeatures(5, 2.0, random_state=0).fit(X[:30])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -65,6 +69,67 @@ def test_classifier_descends(loss, n_classes):
         np.testing.assert_allclose(weights, expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("prior_variance", [1e-17, 1e-9, 1e-7, 1e-3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_small_scales_of_the_weights(prior_variance, n_classes):
+    """The factor of all weights shrinks to ``prior_variance`` in the first step, then as 1/n."""
+    X, _ = make_data(60)
+    y = classes_of(X, n_classes)
+    model = MondrianKernelClassifier(
+        "log_loss", n_estimators=7, lifetime=3.0, prior_variance=prior_variance, random_state=0
+    )
+    classes = np.array(["a", "b", "c"])[:n_classes]
+    for x, label in zip(X, y, strict=True):
+        model.partial_fit([x], [label], classes=classes)
+    rows = model.features_.transform(X).toarray()
+    positive = classes[1:] if n_classes == 2 else classes
+    for label, weights in zip(positive, model.coef_, strict=True):
+        signs = np.where(y == label, 1.0, -1.0)
+        expected = descended(rows, signs, GRADIENTS["log_loss"], prior_variance, 1.0, 0)
+        np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-30)
+
+
+def test_a_step_does_not_copy_the_weights():
+    X, _ = make_data(3000)
+    y = np.where(X[:, 0] > 0.5, 1.0, 0.0)
+    model = MondrianKernelSVR(10, 1000.0, random_state=0).partial_fit(X, y)
+    model.partial_fit(X[:1] + 0.001, y[:1])
+    memory = model.coef_.nbytes
+    assert memory > 200_000
+    peaks = []
+    tracemalloc.start()
+    for x in X[:20] + 0.002:
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        model.partial_fit([x], [1.0])
+        model.predict([x])
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    # Arrays that grow by a factor are copied in few calls.
+    assert np.median(peaks) < 0.5 * memory
+
+
+def test_weights_are_an_array_to_read_to_set_and_to_pickle():
+    X, y = make_data(60)
+    model = MondrianKernelSVR(7, 3.0, random_state=0).partial_fit(X[:50], y[:50])
+    for x, target in zip(X[50:], y[50:], strict=True):
+        model.partial_fit([x], [target])
+    before = model.coef_
+    copied = pickle.loads(pickle.dumps(model))
+    # Versions whose estimators had an attribute `coef_` have it in their pickles.
+    state = {key: value for key, value in vars(model).items() if key != "_cell_weights"}
+    former = MondrianKernelSVR.__new__(MondrianKernelSVR)
+    former.__setstate__(state | {"features_": deepcopy(model.features_), "coef_": before.copy()})
+    for other in (model, copied, former):
+        other.partial_fit(X[:1] + 0.01, y[:1])
+        assert other.coef_.shape == (1, other.features_.partitions_.n_cells)
+        np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-12)
+        assert not np.array_equal(other.coef_[:, : before.shape[1]], before)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(copied)).coef_, copied.coef_)
+    model.coef_ = np.zeros_like(model.coef_)
+    np.testing.assert_allclose(model.predict(X), y[:50].mean(), rtol=1e-12)
+
+
 def test_support_vector_regression_descends():
     X, y = make_data()
     model = MondrianKernelSVR(7, 3.0, epsilon=0.05, random_state=0).partial_fit(X[:30], y[:30])
@@ -76,6 +141,22 @@ def test_support_vector_regression_descends():
     np.testing.assert_allclose(model.coef_[0], expected, atol=1e-10)
     predicted = y[:30].mean() + y[:30].std() * rows @ expected
     np.testing.assert_allclose(model.predict(X), predicted, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+@pytest.mark.parametrize("prior_variance", [1e-17, 1e-300])
+def test_classifier_descends_with_hardly_any_prior_variance(loss, prior_variance):
+    """The first step forgets all weights: their share that remains is 0 after rounding."""
+    X, _ = make_data(40)
+    y = classes_of(X, 2)
+    model = MondrianKernelClassifier(
+        loss, n_estimators=7, lifetime=3.0, prior_variance=prior_variance, random_state=0
+    ).partial_fit(X, y)
+    rows = model.features_.transform(X).toarray()
+    signs = np.where(y == "b", 1.0, -1.0)
+    expected = descended(rows, signs, GRADIENTS[loss], prior_variance, 1.0, 0)
+    assert np.any(expected != 0.0)
+    np.testing.assert_allclose(model.coef_[0], expected, rtol=1e-9, atol=0.0)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])

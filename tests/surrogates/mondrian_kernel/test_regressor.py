@@ -6,7 +6,8 @@ from kernel_refits import log_evidence
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from mondrian_bo.surrogates import LaplaceKernel, MondrianKernelRegressor
+from mondrian_bo.surrogates import LaplaceKernel, MondrianGridRegressor, MondrianKernelRegressor
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 
@@ -146,6 +147,35 @@ def test_weights_are_a_bayesian_ridge():
     other_mean, other_std = other.predict(features, return_std=True)
     assert np.allclose(mean, other_mean, rtol=1e-6)
     assert np.allclose(std, other_std, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MondrianKernelRegressor(6, 1.0, random_state=0),
+        MondrianKernelRegressor(6, 9.0, random_state=0),
+        MondrianGridRegressor(6, 2.0, random_state=0),
+    ],
+    ids=["primal", "dual", "grid"],
+)
+def test_weights_solve_the_equations_for_their_own_rows(estimator, monkeypatch):
+    """Not for all training points: one solution, of O(min(C, n)^2), for each row."""
+    X, y = make_data()
+    model = estimator.fit(X, y).model_
+    assert model.is_dual == (model.partitions.n_cells > len(X))
+    solved, half_solve = [], CholeskySystem.half_solve
+
+    def noted(system, vectors):
+        solved.append(1 if vectors.ndim == 1 else vectors.shape[1])
+        return half_solve(system, vectors)
+
+    monkeypatch.setattr(CholeskySystem, "half_solve", noted)
+    weights = estimator.weights(NEW, tolerance=0.0).toarray()
+    assert sum(solved) == len(NEW)
+    features, rows = model.features(X[None]).toarray(), model.features(NEW[None]).toarray()
+    equations = features @ features.T + model.ridge * np.eye(len(X))
+    direct = np.linalg.solve(equations, features @ rows.T).T
+    np.testing.assert_allclose(weights, direct, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("targets", [np.zeros(30), np.full(30, 1e8 / 3.0)])

@@ -109,6 +109,25 @@ def test_evolution_is_the_process_of_the_later_lifetime():
     _same_distribution(later, _samples(LARGE, start=N))
 
 
+@pytest.mark.parametrize("steps", ["evolve", "evolve twice", "extend", "extend and evolve"])
+def test_one_integer_for_all_steps(steps):
+    """The steps of a sample do not repeat the random numbers of each other."""
+    later = []
+    for seed in range(N):
+        bounds = SMALL if "extend" in steps else LARGE
+        partition = MondrianPartition.sample(
+            bounds, 0.4 if "evolve" in steps else LIFETIME, rates=RATES, random_state=seed
+        )
+        if "extend" in steps:
+            partition = partition.extend(LARGE, random_state=np.int64(seed))
+        if "twice" in steps:
+            partition = partition.evolve(0.8, random_state=seed)
+        later.append(partition.evolve(LIFETIME, random_state=seed))
+        again = partition.evolve(LIFETIME, random_state=seed)
+        _equal(again, later[-1])
+    _same_distribution(later, _samples(LARGE, start=N))
+
+
 def test_two_points_share_a_cell_as_the_laplace_kernel_says():
     points = np.array([[0.1, 0.2], [0.4, 0.3]])
     together = [len(set(p.apply(points))) == 1 for p in _samples(LARGE)]

@@ -118,11 +118,14 @@ class CholeskySystem:
             solve_triangular(self.factor, vectors, trans="T", check_finite=False), dtype=np.float64
         )
 
-    def solve(self, vector: FloatArray) -> FloatArray:
-        """Return A^-1 v for v of shape (C,), O(C^2)."""
-        result = self.half_solve(vector)
-        _back_substitute(self._upper, result)
-        return result
+    def solve(self, vectors: FloatArray) -> FloatArray:
+        """Return A^-1 v for v of shape (C,), or for the columns of (C, m); O(C^2) each."""
+        result = self.half_solve(vectors)
+        if result.ndim == 1:
+            _back_substitute(self._upper, result)
+        elif self._size > 0:
+            result = solve_triangular(self.factor, result, check_finite=False)
+        return np.asarray(result, dtype=np.float64)
 
     def copy(self) -> CholeskySystem:
         """Return an independent copy, O(C^2)."""

@@ -90,8 +90,8 @@ def kernel_path(
 
     Raises
     ------
-    ValueError
-        If direction or method is not one of those.
+    TypeError, ValueError
+        If direction or method is not one of those, or `n_evaluations` no positive integer.
 
     Notes
     -----

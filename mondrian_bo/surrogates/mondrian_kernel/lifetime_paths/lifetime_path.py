@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.shared.argument_checks import check_count
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
@@ -161,8 +162,24 @@ class PathRecorder:
         )
 
 
+def check_evaluations(n_evaluations: int | None) -> None:
+    """Check the number of lifetimes at which to compute errors: at least 1, or None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer, or less than 1.
+    """
+    if n_evaluations is not None:
+        check_count("n_evaluations", n_evaluations, 1)
+
+
 def evaluated_positions(n_positions: int, n_evaluations: int | None) -> IntArray:
-    """Return the positions of a path to evaluate, in order: all, or about `n_evaluations`."""
+    """Return the positions of a path to evaluate, in order: all, or about `n_evaluations`.
+
+    The first and the last one are always among them.
+    """
+    check_evaluations(n_evaluations)
     if n_evaluations is None or n_evaluations >= n_positions:
         return np.arange(n_positions)
     spread = np.linspace(0, n_positions - 1, max(n_evaluations, 2)).round()

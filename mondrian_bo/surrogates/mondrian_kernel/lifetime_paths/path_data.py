@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +18,6 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.target_scale import is_constant
 
 Validation: TypeAlias = ArrayLike | None
 """Inputs or targets to validate with; None is none."""
@@ -52,9 +50,8 @@ class PathData:
 
 
 def target_variance(targets: FloatArray) -> float:
-    """Return the variance of targets, or 1 if they are constant up to rounding."""
-    variance = float(np.var(targets))
-    return 1.0 if is_constant(float(targets.mean()), math.sqrt(variance)) else variance
+    """Return the variance of targets, or 1 if they are constant."""
+    return float(np.var(targets)) or 1.0 if targets.min() < targets.max() else 1.0
 
 
 def location_and_variance(targets: FloatArray, normalize: bool) -> tuple[float, float]:

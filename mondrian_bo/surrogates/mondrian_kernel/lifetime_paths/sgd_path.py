@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
+from mondrian_bo.shared.argument_checks import check_count, check_number
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     decided_classes,
@@ -24,6 +25,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, Cu
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import (
     LifetimePath,
     PathRecorder,
+    check_evaluations,
     evaluated_positions,
     root_mean_square,
 )
@@ -32,9 +34,6 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predic
 
 _CLASSIFIES = ("hinge", "log_loss")
 """Losses of classifiers, whose targets are -1 and 1."""
-
-_SMALLEST_SCALE = 1e-9
-"""Factor of the weights below which it is multiplied into them, far above the smallest floats."""
 
 
 def sgd_lifetime_path(
@@ -100,6 +99,8 @@ def sgd_lifetime_path(
 
     Raises
     ------
+    TypeError
+        If a number or an integer is none.
     ValueError
         If an argument is not as described, or if `y_val` has a class that `y` has not.
 
@@ -108,6 +109,11 @@ def sgd_lifetime_path(
     A step costs O(M) for each class, and a cut as much as there are points in its cell.
     """
     _check_settings(loss, alpha, epsilon, learning_rate, first_steps, steps_per_cut)
+    check_count("n_estimators", n_estimators, 1)
+    check_number("max_lifetime", max_lifetime)
+    if not 0.0 <= max_lifetime < np.inf:
+        raise ValueError(f"max_lifetime must be finite and not negative, got {max_lifetime}")
+    check_evaluations(n_evaluations)
     rng = check_random_state(random_state)
     classifies = loss in _CLASSIFIES
     n_classes = 0
@@ -285,14 +291,16 @@ def _check_settings(
 ) -> None:
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {list(LOSSES)}, got {loss!r}")
+    check_number("epsilon", epsilon)
     for name, size in (("alpha", alpha), ("learning_rate", learning_rate)):
+        check_number(name, size)
         if not 0.0 < size < np.inf:
             raise ValueError(f"{name} must be positive and finite, got {size}")
     if not epsilon >= 0.0:
         raise ValueError(f"epsilon must not be negative, got {epsilon}")
     for name, value in (("first_steps", first_steps), ("steps_per_cut", steps_per_cut)):
-        if value is not None and value < 0:
-            raise ValueError(f"{name} must not be negative, got {value}")
+        if value is not None:
+            check_count(name, value, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -304,9 +312,6 @@ def _descend_one(vector, state, cells, targets, points, settings):  # type: igno
         step += 1.0
         decay = rate * settings.alpha
         scale = take_step(vector, scale, cells, point, targets[point], settings, rate, decay)
-        if scale < _SMALLEST_SCALE:
-            vector *= scale
-            scale = 1.0
     state[0], state[1] = scale, step
 
 

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from inverse_system import InverseSystem
 from kernel_refits import cells_at, refit_forest, refit_kernel
+from sklearn.base import is_classifier
 
-from mondrian_bo.surrogates import MondrianKernelRegressor
+from mondrian_bo.surrogates import (
+    MondrianKernelClassifier,
+    MondrianKernelRegressor,
+    MondrianKernelSVR,
+)
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths import solvers
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
@@ -218,3 +223,19 @@ def test_wrong_data():
         model.lifetime_path(X, np.full(len(y), np.nan), X_val, y_val)
     with pytest.raises(ValueError, match="lifetime"):
         MondrianKernelRegressor(2, -1.0).lifetime_path(X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MondrianKernelRegressor(3, 2.0, random_state=0),
+        MondrianKernelSVR(3, 2.0, random_state=0),
+        MondrianKernelClassifier(n_estimators=3, lifetime=2.0, random_state=0),
+    ],
+)
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (-3, ValueError), (1.5, TypeError)])
+def test_wrong_numbers_of_evaluations(estimator, value, error):
+    X, y, *_ = make_data()
+    targets = y > np.median(y) if is_classifier(estimator) else y
+    with pytest.raises(error, match="`n_evaluations` must be"):
+        estimator.lifetime_path(X, targets, n_evaluations=value)

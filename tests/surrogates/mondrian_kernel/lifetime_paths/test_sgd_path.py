@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from kernel_refits import cells_at, indicators
 from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -106,6 +107,49 @@ def test_comes_near_the_optimum(loss):
     assert best - 1e-6 < own < best + 0.02 * (start - best)
 
 
+GRADIENTS = {
+    "hinge": lambda f, y: y * (y * f < 1.0),
+    "log_loss": lambda f, y: y * expit(-y * f),
+    "squared_error": lambda f, y: y - f,
+    "epsilon_insensitive": lambda f, y: np.sign(y - f) * (abs(y - f) > 0.1),
+}
+"""Minus the derivatives of the losses with respect to a prediction."""
+
+
+@pytest.mark.parametrize("product", [1.0 - 1e-12, 1.0, 2.0])
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_first_step_that_takes_all_former_weights_away(loss, product):
+    """If ``learning_rate * alpha`` is 1, the first step leaves nothing of the former weights."""
+    X, y = make_data()
+    targets = np.sign(y) if loss in ("hinge", "log_loss") else y
+    data = sample_path_data(X, targets, None, None, normalize_y=False, **SETTINGS)
+    rate = 0.5
+    alpha = product / rate
+    settings = DescentSettings(LOSSES[loss], alpha, epsilon=0.1, first_step=rate)
+    cuts = CutSequence(data.partitions, len(X))
+    descent = _Descent(data.targets[None], cuts, settings, np.random.default_rng(0))
+    descent.advance(len(cuts), 0)
+    features = indicators(descent.cells, cuts.n_numbers)
+    descent._state.vectors[:] = former = np.random.default_rng(1).normal(size=cuts.n_numbers)
+    descent.start(300)
+    weights = former
+    rng = np.random.default_rng(0)
+    rng.integers(len(X), size=0)  # the steps after cuts: none
+    for t, point in enumerate(rng.integers(len(X), size=300)):
+        length = rate / (1.0 + rate * alpha * t)
+        step = GRADIENTS[loss](features[point] @ weights, data.targets[point])
+        weights = (1.0 - length * alpha) * weights + length * step * features[point]
+    np.testing.assert_allclose(descent.weights()[0], weights, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_path_whose_first_step_forgets_the_weights(loss):
+    X, y = make_data(40)
+    targets = np.sign(y) if loss in ("hinge", "log_loss") else y
+    path = sgd_lifetime_path(X, targets, loss=loss, alpha=1.0, learning_rate=1.0, **SETTINGS)
+    assert np.all(np.isfinite(path.training_error))
+
+
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_path_of_a_classifier(loss):
     X, y = make_data(500)
@@ -171,13 +215,35 @@ def test_all_lifetimes_and_no_steps():
         ({"loss": "hinge", "alpha": 0.0}, "alpha must be positive and finite"),
         ({"loss": "hinge", "learning_rate": np.inf}, "learning_rate must be positive"),
         ({"loss": "hinge", "epsilon": -1.0}, "epsilon must not be negative"),
-        ({"loss": "hinge", "first_steps": -1}, "first_steps must not be negative"),
+        ({"loss": "hinge", "first_steps": -1}, "`first_steps` must be at least 0"),
+        ({"loss": "squared_error", "max_lifetime": -1.0}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "max_lifetime": np.nan}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "max_lifetime": np.inf}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "n_estimators": 0}, "`n_estimators` must be at least 1"),
+        ({"loss": "squared_error", "n_evaluations": 0}, "`n_evaluations` must be at least 1"),
         ({"loss": "hinge"}, "Unknown label type: continuous"),
     ],
 )
 def test_wrong_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         sgd_lifetime_path(*make_data(), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("first_steps", 1.5),
+        ("steps_per_cut", True),
+        ("n_estimators", 2.0),
+        ("n_evaluations", 1.5),
+        ("max_lifetime", "long"),
+        ("alpha", "small"),
+        ("epsilon", None),
+    ],
+)
+def test_arguments_of_wrong_types(name, value):
+    with pytest.raises(TypeError, match=f"`{name}` must be"):
+        sgd_lifetime_path(*make_data(), loss="squared_error", **{name: value})
 
 
 def test_one_class_is_too_few():
