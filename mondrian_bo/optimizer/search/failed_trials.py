@@ -150,7 +150,7 @@ class FailedTrials:
         tally = self._count(complete, complete_keys, failed_keys)
         is_open = _lacks(failed_keys, set(complete_keys))
         n_near = self._n_failed_near(row, complete, is_open)
-        if 0 < len(complete) + len(self.rows) and len(complete) <= _MOST_COUNTED:
+        if len(complete) + len(self.rows) > 0 and len(complete) <= _MOST_COUNTED:
             tally = tally.with_trial(n_near > 0, failed=True)
         self.rows.extend(row)
         self._tallies.append(tally)
