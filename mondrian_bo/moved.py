@@ -46,6 +46,9 @@ MOVED = {
         "mondrian_bo.surrogates.partition_kernels.regressor"
     ),
     "mondrian_bo.integrations.optuna.reading": "mondrian_bo.integrations.optuna.study_model",
+    "mondrian_bo.integrations.optuna.earlier_studies": (
+        "mondrian_bo.integrations.optuna.suggestions.earlier_studies"
+    ),
     "mondrian_bo.integrations.optuna.study_fidelity": (
         "mondrian_bo.integrations.optuna.suggestions.study_fidelity"
     ),

@@ -87,7 +87,7 @@ class StudyModel(NamedTuple):
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
             lacking = [name for name in space.names if name not in params[k]]
             raise ValueError(
-                f"{dict(params[k])!r} lacks active parameters: it has none of {lacking}."
+                f"{dict(params[k])!r} lacks an active parameter: one or more of {lacking}."
             )
         return rows
 

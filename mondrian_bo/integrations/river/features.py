@@ -28,8 +28,9 @@ class FeatureTable:
 
     A number, a truth value, a date (in days since 1970; a time without a zone is in UTC) or a
     duration (in days) is a column. Dates and durations may be those of numpy. Another value, such
-    as a string, is a column of its own, which is 1 where the feature has the value and else 0. A
-    sample that lacks a number has the mean of the numbers learnt so far.
+    as a string or a duration in years or months, is a column of its own, which is 1 where the
+    feature has the value and else 0. A sample that lacks a number has the mean of the numbers
+    learnt so far.
     """
 
     def __init__(self) -> None:
@@ -111,8 +112,12 @@ def _column(name: Hashable, value: Any) -> tuple[Hashable, float]:
         return name, value / timedelta(days=1)
     if isinstance(value, np.datetime64):
         value = value - _EPOCH
-    # Years and months are no numbers of days: such durations are categories.
-    if isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] not in ("Y", "M"):
+    if isinstance(value, np.timedelta64):
+        if np.isnat(value):
+            return name, float("nan")
+        # Years and months are no numbers of days: such durations are categories.
+        if np.datetime_data(value.dtype)[0] in ("Y", "M"):
+            return _Category((name, value)), 1.0
         return name, float(value / _ONE_DAY)
     is_complex = np.iscomplexobj(value)
     try:

@@ -15,7 +15,7 @@ from mondrian_bo.shared.float_range import LOWEST
 from mondrian_bo.shared.growing_array import GrowingArray
 
 _N_FAILED = 2
-"""Number of nearest trials that must have failed for a failed trial to be learnt: a single failure
+"""Number of nearest points that must have failed for a failed trial to be learnt: a single failure
 may be an accident. Our choice."""
 
 _LEAST_ODDS = 3.0
@@ -36,7 +36,7 @@ a mean of 20/21, our choice, as trials next to failed ones are often very near."
 
 _MOST_COUNTED = 1000
 """Number of complete trials after which outcomes are counted no more: our choice. It bounds the
-time, and one kind of failures explains them clearly better by then."""
+time. Failures that only begin later are judged by `_LEAST_CHANCE` alone."""
 
 _MANY_FAILED = 2
 """Ratio of failed trials to others above which a failed trial is learnt as the worst, our choice:
@@ -96,9 +96,9 @@ class FailedTrials:
     A search suggests points next to a failed one, so two failures side by side may be accidents,
     such as workers that are killed. A false value at the optimum would end the search. So a failed
     trial is learnt only while faulty places explain all failures better than accidents: trials next
-    to failed ones fail more often than others. So is one with more failed points around it than
-    accidents explain. Accidents do not depend on the point, so a search
-    that adapts to failures does not bias this comparison.
+    to failed ones fail more often than others. A trial with more failed points around it than
+    accidents explain is learnt, too. While the rate of accidents is constant, a search that adapts
+    to failures does not bias this comparison. Where a rate rises late, a few accidents are learnt.
 
     Several attempts at a point count as one, which is complete as soon as one of them is.
 
@@ -161,7 +161,7 @@ class FailedTrials:
         n_trials = len(self._trials)
         self.learnt.append(n_trials)
         values = self._trials.values
-        if is_open.sum() + 1 > _MANY_FAILED * len(complete):
+        if is_open.sum() + 1 > _MANY_FAILED * len(set(complete_keys)):
             return _worse_than_most(values)
         middle = (n_trials - 1) // 2
         return np.partition(values, middle, axis=0)[middle : middle + 1]

@@ -20,8 +20,8 @@ from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.blas_threads import single_threaded_blas
 
 _N_LIKELY = 64
-"""Number of quasi-random points of which a first trial of a restarted search is the one that most
-probably holds all constraints: our choice."""
+"""Number of quasi-random points, of which the one that most probably holds all constraints is
+suggested: our choice."""
 
 _INFORMATIVE = 10
 """A restarted search lets the models of constraints choose its first trials if they know at least
@@ -54,7 +54,8 @@ def row_without_model(
     half_spaces : HalfSpaces or None
         The constraints that are exactly linear, if any.
     is_informed : bool
-        Whether the models of constraints choose in any case; they do if they know many more trials.
+        Whether the models of constraints choose. Otherwise they choose only if they know many more
+        trials than the search.
     """
     constraints, row = request.constraints, None
     if constraints is not None and request.valid is None:

@@ -97,8 +97,9 @@ class CellWeights:
 
         Several readers, and one after an interruption, write the same numbers.
         """
-        if self._unwritten is not None:
-            cells, numbers = self._unwritten
+        unwritten = self._unwritten  # another reader may set it to None
+        if unwritten is not None:
+            cells, numbers = unwritten
             self._values.rows[cells] = numbers
             self._unwritten = None
         return self._values.rows[: self.n_cells]

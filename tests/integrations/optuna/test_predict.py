@@ -103,9 +103,9 @@ def test_wrong_arguments() -> None:
         sampler.predict(study, {"x": 1.0, "kind": "a"}, coverage="0.9")
     with pytest.raises(ValueError, match=r"\['z'\]"):
         sampler.predict(study, {"x": 1.0, "kind": "a", "z": 1})
-    with pytest.raises(ValueError, match=r"lacks active parameters: it has none of .*'x'"):
+    with pytest.raises(ValueError, match=r"lacks an active parameter: one or more of .*'x'"):
         sampler.predict(study, {"kind": "a"})
-    with pytest.raises(ValueError, match=r"lacks active parameters: it has none of .*'slope'"):
+    with pytest.raises(ValueError, match=r"lacks an active parameter: one or more of .*'slope'"):
         sampler.predict(study, {"x": 1.0, "kind": "b"})
     with pytest.raises(ValueError, match="'kind': 'c' not in"):
         sampler.predict(study, {"x": 1.0, "kind": "c"})

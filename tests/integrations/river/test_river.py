@@ -203,10 +203,13 @@ def test_dates_and_durations_of_numpy(unit):
     if unit not in ("Y", "M"):
         gap = np.timedelta64(48, "h").astype(f"timedelta64[{unit}]")
         assert table.row({"gap": gap})[1] == 2.0
-    for name, value in (("day", np.datetime64("NaT")), ("gap", np.timedelta64("NaT", "s"))):
+    for name, value in (("day", np.datetime64("NaT")), ("gap", np.timedelta64("NaT", unit))):
         with pytest.raises(ValueError, match=f"{name!r} must be finite"):
             table.row({name: value})
     assert len(table) == 2
+    if unit in ("Y", "M"):
+        table.learn({"gap": np.timedelta64(2, unit)})
+        assert len(table) == 3  # a category, beside the column of days
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,11 +1,13 @@
 """Outcomes that are constant so far: suggestions cover the space until they vary."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import qmc
 
 from mondrian_bo import MondrianOptimizer
-from mondrian_bo.optimizer.search.constant_outcomes import is_constant
+from mondrian_bo.optimizer.search.constant_outcomes import is_constant, share_without_model
 from mondrian_bo.search_space import Float, SearchSpace
 
 SQUARE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -92,17 +94,23 @@ def test_a_constant_objective_beside_one_that_varies_takes_half_of_the_suggestio
     assert 0.2 < away.mean() < 0.7
 
 
-def test_constant_constraints_that_hold_leave_the_search_as_it_is():
-    def alone(x, y):
-        return (x - 0.3) ** 2 + y, {"c": x - 0.9}
+@pytest.mark.parametrize(
+    ("margins", "share"),
+    [
+        ([[1.0, 1.0], [-1.0, -2.0]], 0.0),
+        ([[1.0, 1.0], [-1.0, -1.0]], 1.0),
+        ([[-1.0, -1.0], [-1.0, -2.0]], 0.5),
+        ([[0.0, 0.0]], 0.0),
+    ],
+)
+def test_constant_constraints_that_hold_do_not_count(margins, share):
+    """Margins of 0 or more hold. No trial is eligible."""
 
-    def beside(x, y):
-        return (x - 0.3) ** 2 + y, {"c": x - 0.9, "held": -1.0}
+    class Told(list):
+        values = property(np.array)
 
-    points = asked(30, alone, 0, constraints=["c"])
-    both = asked(30, beside, 0, constraints=["c", "held"])
-    for found in (points, both):
-        assert np.min((found[:, 0] - 0.3) ** 2 + found[:, 1]) < 1e-3
+    models = [SimpleNamespace(trials=Told(one)) for one in margins]
+    assert share_without_model(None, SimpleNamespace(models=models), False, 0.5) == share
 
 
 def test_an_acquisition_by_name_has_no_such_points():

@@ -169,6 +169,7 @@ def test_a_failure_at_a_point_with_a_value_is_not_learnt():
     for _ in range(3):
         fail(search, (0.9, 0.8))
     assert search.trials.values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 7.0]
+    assert len(search.failed.rows) == 2
 
 
 def test_a_point_that_completed_at_last_is_no_failed_neighbour():

@@ -482,7 +482,7 @@ def test_full_trees_whose_targets_widen(max_nodes, step, seed):
 @pytest.mark.parametrize("max_nodes", [21, 61])
 @pytest.mark.parametrize("factor", [3.0, 1.0 + 1e-7, 1e20])
 def test_full_trees_do_not_depend_on_units(max_nodes, factor):
-    """Leaves whose splits gain the same are told apart by rounding; the first pair drawn goes."""
+    """Of pairs whose splits gain the same up to rounding, the first pair drawn goes."""
     X, y = make_data(150)
     options = {"max_nodes": max_nodes, "random_state": 0}
     one = AMFRegressor(3, **options).partial_fit(X, y).predict(probes(X))

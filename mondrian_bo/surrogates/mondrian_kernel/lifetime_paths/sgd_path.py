@@ -100,7 +100,7 @@ def sgd_lifetime_path(
     Raises
     ------
     TypeError
-        If a number or an integer is none.
+        If an argument is not a number, or not an integer, where one is needed.
     ValueError
         If an argument is not as described, or if `y_val` has a class that `y` has not.
 
