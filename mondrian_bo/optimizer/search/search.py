@@ -277,12 +277,14 @@ class Search:
         rng, values = request.rng, self.trials.values
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         is_plain = request.constraints is None and self.trials.n_objectives == 1
-        if arm.exploration > 0.0 and not is_plain:
-            share = share_without_model(
-                self.trials, request.constraints, self._has_eligible, arm.exploration
-            )
+        if not is_plain:
+            share = 0.0
+            if arm.exploration > 0.0:
+                share = share_without_model(
+                    self.trials, request.constraints, self._has_eligible, arm.exploration
+                )
             return None if share > 0.0 and rng.random() < share else (model, arm)
-        if not is_plain or (arm.exploration == 0.0 and self.new_rugged is None):
+        if arm.exploration == 0.0 and self.new_rugged is None:
             return model, arm
         # Trials are learnt one by one, also if no model chooses.
         with single_threaded_blas():

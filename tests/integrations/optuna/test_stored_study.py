@@ -38,8 +38,9 @@ def test_other_files_stay_as_they_are(
 
 
 def test_a_damaged_line_of_a_journal_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "journal.log"
     backend = optuna.storages.journal.JournalFileBackend(str(path))
     for name in ("mine", "other"):
@@ -52,8 +53,9 @@ def test_a_damaged_line_of_a_journal_is_named(
 
 
 def test_lines_of_another_program_are_no_journal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "other.log"
     path.write_text('{"level": "info"}\n')
     assert main(["report", str(path), "mine"]) == 2
