@@ -327,7 +327,11 @@ class RowOptimizer(Transactional[OptimizerState]):
 
     @transaction
     def remaining_gain(
-        self, n_draws: int, caution: Caution | None = None, among: FloatArray | None = None
+        self,
+        n_draws: int,
+        caution: Caution | None = None,
+        among: FloatArray | None = None,
+        within: SearchSpace | None = None,
     ) -> RemainingGain | None:
         """Draw the regret of the trial with the best predicted mean.
 
@@ -340,6 +344,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         among : float64 array of shape (m, d) or None, default=None
             Rows of the trials that the best one is chosen from, m >= 1. None is all trials, and
             under constraints the best feasible ones.
+        within : SearchSpace or None, default=None
+            Part of the space that contains the optimum, as in :meth:`suggest`; None is all of it.
 
         Returns
         -------
@@ -364,7 +370,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         seed = [*self._ask_entropy, len(trials)]
         return remaining_gain(
             self._search.whole,
-            self.space,
+            self.space if within is None else within,
             self._constraints,
             n_draws,
             seed,

@@ -303,7 +303,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                     trial.number, param_name, param_distribution, value
                 )
             if self._fidelity is not None:
-                value = self._fidelity.first_value(param_name, param_distribution, value)
+                value = self._fidelity.first_value(
+                    trial.number, param_name, param_distribution, value
+                )
             is_valid = self._is_valid
             fixed = fixed_values(study, trial) if is_valid is not None else {}
             known = memory.values_of(trial, fixed) if is_valid is not None else {}

@@ -228,10 +228,12 @@ def fidelity_of(study: optuna.Study) -> str | None:
 def model_of(study: optuna.Study, fallback: ReadableSampler) -> StudyModel:
     """Return the model of the study's own sampler, or of `fallback` if that has none.
 
+    The own sampler may be inside of a `PartialFixedSampler`.
+
     Raises
     ------
     ValueError
         As :meth:`ReadableSampler.read_model`.
     """
-    own = study.sampler
+    own, _ = unwrapped(study)
     return (own if isinstance(own, ReadableSampler) else fallback).read_model(study)

@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study.fixed_values import fixed_part, unwrapped
 from mondrian_bo.integrations.optuna.study.study_checks import check_single_objective, check_study
 from mondrian_bo.integrations.optuna.study_model import model_of
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
@@ -261,7 +262,11 @@ class MondrianTerminator(HasLock):
         usable, rows = model.accepted(trials_to_choose(study))
         if not usable:
             return None
-        gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution, rows)
+        optimizer = model.optimizer
+        # A better trial has the values that a `PartialFixedSampler` sets.
+        fixed = unwrapped(study)[1]
+        within = fixed_part(fixed, model.reader.distributions, optimizer.space)
+        gain = optimizer.remaining_gain(_N_DRAWS, self._caution, rows, within)
         if gain is None:
             return None
         expected, probability = gain.mean, math.nan
@@ -274,7 +279,7 @@ class MondrianTerminator(HasLock):
         satisfied &= gain.is_known
         patience = self._patience
         if patience is None:
-            patience = default_patience(model.optimizer.space.n_dimensions)
+            patience = default_patience(optimizer.space.n_dimensions)
         since = None
         if satisfied:
             since = n_trials

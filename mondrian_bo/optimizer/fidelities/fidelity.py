@@ -123,6 +123,15 @@ class Fidelity:
         return np.interp(entries, self._units, self._log_costs)
 
 
+def turn_of(number: int) -> int:
+    """Return which kind of fidelity a first trial has, by its number from 0 on.
+
+    It is 1 for every second trial, which is at the cheapest fidelity, 2 for every second one of the
+    others, which is at a medium one, and 4 or more for the rest, which are at the target.
+    """
+    return (number + 1) & -(number + 1)
+
+
 def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     """Return the name of a fidelity and its target, None for the upper end.
 

@@ -12,7 +12,7 @@ import numpy as np
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.acquisitions.log_expected_improvement import log_gaussian_expected_improvement
 from mondrian_bo.optimizer.fidelities.cost_model import CostModel
-from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
+from mondrian_bo.optimizer.fidelities.fidelity import Fidelity, turn_of
 from mondrian_bo.optimizer.fidelities.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.fidelities.target_space import TargetSpace
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
@@ -127,7 +127,8 @@ class FidelitySearch(Search):
             self._target_space = space, TargetSpace(space, self.fidelity)
         at_target = replace(request, space=self._target_space[1])
         if not self._needs_model(len(request.pending)):
-            n_started = len(trials) + len(request.pending)
+            # Failed trials have an index and no value; trials that users add have no index.
+            n_started = max(request.index, len(trials) + len(request.pending))
             return self._first(super().suggest(at_target), n_started, request)
         (model,) = self.arms[0][0].models
         assert isinstance(model, FidelityModel)
@@ -158,15 +159,19 @@ class FidelitySearch(Search):
 
         Every second one is at the fidelity farthest from the target. Of the others every second one
         is at a fidelity of medium cost, and the rest are the best points so far, at the target.
+        Trials that have failed count, as the cheapest fidelity may always fail. The given row is at
+        the target then.
         """
-        choice = (n_started + 1) & -(n_started + 1)
+        turn = turn_of(n_started)
         levels = request.space.snap(self._levels(row))
         if not len(levels):
             return row
         cheapest = levels[0]
-        if choice >= 4 and len(self.trials):
+        if turn > 2:
             rows, values = self.trials.rows, self.trials.values
             far = np.flatnonzero(rows[:, self.fidelity.column] == cheapest[self.fidelity.column])
+            if not len(far):
+                return row
             best = rows[far[np.argsort(-values[far], kind="stable")]]
             at_target = self.fidelity.at(best, self.fidelity.unit)
             for one in request.space.snap(request.space.filled(at_target)):
@@ -174,7 +179,7 @@ class FidelitySearch(Search):
                     return np.asarray(one)
         ratios = self.costs.log_ratios(levels)
         middle = levels[int(np.argmin(np.abs(ratios - 0.5 * ratios[0])))]
-        for one in (middle, cheapest) if choice == 2 else (cheapest, middle):
+        for one in (middle, cheapest) if turn == 2 else (cheapest, middle):
             if self._is_free(one, request):
                 return np.asarray(one)
         return row

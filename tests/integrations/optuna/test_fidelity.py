@@ -285,3 +285,46 @@ def test_a_target_that_is_no_value_is_refused_at_the_first_trial(target):
     study = make_study(sampler_of(fidelity={"n": target}))
     with pytest.raises(ValueError, match=r"the target (2\.5|51) of 'n' is"):
         study.optimize(training, n_trials=1)
+
+
+def _raises(trial):
+    raise RuntimeError("too few epochs")
+
+
+def _is_pruned(trial):
+    raise optuna.TrialPruned
+
+
+@pytest.mark.parametrize("fail", [lambda trial: math.nan, _raises, _is_pruned])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_cheapest_fidelity_that_always_fails_does_not_end_the_search(fail, seed):
+    def objective(trial):
+        x, n = trial.suggest_float("x", 0.0, 1.0), trial.suggest_int("n", 1, 50, log=True)
+        return fail(trial) if n < 10 else (x - 0.3) ** 2 + 1.0 / n
+
+    study = make_study(sampler_of(seed=seed))
+    study.optimize(objective, n_trials=24, catch=RuntimeError)
+    at_target = [trial for trial in study.trials if trial.params["n"] == 50]
+    assert study.trials[3].params["n"] == 50
+    assert len(at_target) >= 5
+    assert abs(best_at_target(study, "n").params["x"] - 0.3) < 0.1
+
+
+def test_an_integer_cost_too_large_for_a_float_is_unknown():
+    def objective(trial):
+        trial.set_user_attr("cost", 10**400)
+        return trial.suggest_float("x", 0.0, 1.0) + 1.0 / trial.suggest_int("n", 1, 50, log=True)
+
+    study = make_study(sampler_of(cost="cost"))
+    study.optimize(objective, n_trials=14)
+    assert best_at_target(study, "n").params["n"] == 50
+
+
+def test_a_target_that_storages_round_is_found():
+    def objective(trial):
+        n = trial.suggest_int("n", 1, 2**53 + 1, log=True)
+        return trial.suggest_float("x", 0.0, 1.0) + 1.0 / n
+
+    study = make_study(sampler_of())
+    study.optimize(objective, n_trials=14)
+    assert best_at_target(study, "n").params["n"] >= 2**53

@@ -345,13 +345,21 @@ def test_a_pruned_trial_is_not_the_best_one() -> None:
     assert study.user_attrs[KEY]["expected_gain"] > 0.2
 
 
-def test_points_that_are_not_valid_are_no_gain() -> None:
-    """The best valid trial is the optimum, and better points may not be suggested."""
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_points_that_are_not_valid_are_no_gain(is_wrapped: bool) -> None:
+    """The best valid trial is the optimum, and better points may not be suggested.
+
+    The terminator finds the sampler inside of a `PartialFixedSampler`, too.
+    """
 
     def plane(trial: optuna.Trial) -> float:
         return trial.suggest_float("x", -5, 5) + trial.suggest_float("y", 0, 1)
 
-    sampler = MondrianSampler(seed=0, is_valid=lambda params: params["x"] >= 0.0)
+    sampler: optuna.samplers.BaseSampler = MondrianSampler(
+        seed=0, is_valid=lambda params: params["x"] >= 0.0
+    )
+    if is_wrapped:
+        sampler = optuna.samplers.PartialFixedSampler({"y": 0.0}, sampler)
     study = optuna.create_study(sampler=sampler)
     study.optimize(plane, n_trials=70, callbacks=[MondrianTerminator(0.1)])
     assert len(study.trials) < 70

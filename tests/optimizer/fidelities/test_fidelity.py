@@ -441,3 +441,16 @@ def test_a_part_of_a_space_at_the_target():
     assert part.cardinality == 6
     found = [tuple(finite.from_unit(row).values()) for row in part.enumerate_rows()]
     assert sorted(found) == [(a, 1000, c) for a in (1, 2, 3) for c in "uv"]
+
+
+def test_first_trials_that_fail_are_followed_by_other_fidelities():
+    space = SearchSpace({"x": Float(0.0, 1.0), "n": Int(1, 50, log=True)})
+    optimizer = MondrianOptimizer(space, fidelity="n", seed=0)
+    asked = []
+    for _ in range(8):
+        params = optimizer.ask()
+        asked.append(params["n"])
+        optimizer.tell(params, math.nan if params["n"] < 5 else params["x"])
+    assert asked[0] == asked[2] == 1
+    assert 1 < asked[1] < 50
+    assert asked[3] == 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from mondrian_bo.optimizer.fidelities.fidelity import (
     SAME_FIDELITY,
     FidelityChoice,
     check_fidelity,
+    turn_of,
 )
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
@@ -79,8 +81,25 @@ class StudyFidelity:
             return None
         return self.name if self._target is None else {self.name: self._target}
 
-    def first_value(self, name: str, distribution: BaseDistribution, default: Any) -> Any:
-        """Return the cheapest fidelity if `name` is the fidelity, and `default` otherwise.
+    def first_value(
+        self, number: int, name: str, distribution: BaseDistribution, default: Any
+    ) -> Any:
+        """Return a first fidelity if `name` is the fidelity, and `default` otherwise.
+
+        The first trial has the cheapest fidelity. While no trial has completed, later ones may have
+        the middle of the range or the target, as those of `FidelitySearch`: the cheapest fidelity
+        may always fail.
+
+        Parameters
+        ----------
+        number : int
+            Number of the trial in the study.
+        name : str
+            The parameter.
+        distribution : BaseDistribution
+            Its distribution.
+        default : object
+            The value of any other parameter.
 
         Raises
         ------
@@ -96,14 +115,20 @@ class StudyFidelity:
         if not low <= target <= high:
             raise ValueError(f"`fidelity`: the target {target!r} of {name!r} is out of its range.")
         parameter = to_parameter(distribution)
+        if parameter is None:
+            # The range has a single value.
+            return low
         try:
-            if parameter is not None:
-                parameter.to_unit(target)
+            parameter.to_unit(target)
         except (TypeError, ValueError):
             raise ValueError(
                 f"`fidelity`: the target {target!r} of {name!r} is no value of {distribution}."
             ) from None
-        return low if target > low else high
+        cheapest = low if target > low else high
+        turn = turn_of(number)
+        if turn == 1:
+            return cheapest
+        return target if turn > 2 else parameter.from_unit(0.5)
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
         """Warn once, after some trials, if none has the parameter or the attribute of the cost."""
@@ -128,7 +153,9 @@ class StudyFidelity:
             for i, trial in enumerate(trials):
                 cost = trial.attributes.get(self._cost)
                 if isinstance(cost, int | float | np.number) and cost > 0:
-                    costs[i] = float(cost)
+                    # An integer may be too large for a float.
+                    with contextlib.suppress(OverflowError):
+                        costs[i] = float(cost)
         return costs
 
 
@@ -207,7 +234,8 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
 def _is_same(value: Any, target: float, distribution: BaseDistribution) -> bool:
     """Return whether a trial's value is the target: exactly, or a float up to rounding errors."""
     if not isinstance(distribution, FloatDistribution):
-        return bool(value == target)
+        # Storages keep integers as floats.
+        return float(value) == float(target)
     low, high = distribution.low, distribution.high
     if distribution.log:
         share = SAME_FIDELITY * (math.log(high) - math.log(low)) + ROUNDING
