@@ -69,10 +69,10 @@ class FineTransform:
     differ about linearly. Values better than all fitted ones continue the curve symmetrically, and
     infinity counts as the best fitted one.
 
-    Values may have a cliff: an interval on this scale that is wider than a decade and has no values,
-    as between valid settings and those with a penalty. Then the slope is smaller for the worse half
-    of the values, and for all values beyond the cliff: that a value is bad counts there more than
-    how bad it is.
+    Values may have a cliff: an interval on this scale that is wider than a decade and has no
+    values, as between valid settings and those with a penalty. Then the slope is smaller for the
+    worse half of the values, and for all values beyond the cliff: that a value is bad counts there
+    more than how bad it is.
 
     Parameters
     ----------
