@@ -21,6 +21,15 @@ from mondrian_bo.surrogates.base import ComparingSurrogate
 _GOOD = 0.05
 """Share of the trials within the unit of the fine scale of the best one, our choice."""
 
+_JUMP = math.log(10.0)
+"""Width on the fine scale, without any value in it, from which on it counts as the height of a
+cliff: our choice."""
+
+_BAD_SLOPE = 0.1
+"""Factor of the slope of the fine scale for bad values where there is a cliff, our choice. With the
+full slope the height of the cliff takes most of the range, and the process shuns the whole
+neighbourhood of it."""
+
 _HEAVY = 30.0
 """Interquartile range of the values in units of the fine scale, from which on it is considered: our
 choice. With less the two scales differ little."""
@@ -60,10 +69,17 @@ class FineTransform:
     differ about linearly. Values better than all fitted ones continue the curve symmetrically, and
     infinity counts as the best fitted one.
 
+    Values may have a cliff: an interval on this scale that is wider than a decade and has no
+    values, as between valid settings and those with a penalty. Then the slope is smaller for the
+    worse half of the values, and for all values beyond the cliff: that a value is bad counts there
+    more than how bad it is.
+
     Parameters
     ----------
     values : float64 array of shape (n,)
         Values to fit to; larger is better. Minus infinity counts as the worst finite value.
+    bad_slope : float, default=0.1
+        Factor of the slope for bad values where there is a cliff, in (0, 1].
 
     Attributes
     ----------
@@ -72,7 +88,8 @@ class FineTransform:
         infinite. There is no fine scale then.
     """
 
-    def __init__(self, values: FloatArray) -> None:
+    def __init__(self, values: FloatArray, bad_slope: float = _BAD_SLOPE) -> None:
+        self._bad_slope = bad_slope
         finite = values[np.isfinite(values)] * SHRINK
         self.unit, self._unit = 0.0, 0.0
         if len(finite) == 0 or values.max() == np.inf:
@@ -83,6 +100,7 @@ class FineTransform:
         self._unit = float(np.quantile(gaps, _GOOD))
         self.unit = self._unit / SHRINK
         if self._unit > 0.0:
+            self._bend = _bend(self._in_units(np.sort(gaps)))
             logs = self._logs(values)
             self._mean, self._std = float(logs.mean()), float(logs.std())
 
@@ -92,8 +110,10 @@ class FineTransform:
 
     def log_slopes(self, values: FloatArray) -> FloatArray:
         """Return the logarithms of the derivatives at values."""
-        units = np.log(np.abs(self._gaps(values)) + self._unit)
-        return np.asarray(math.log(SHRINK) - units - math.log(self._std))
+        gaps = np.abs(self._gaps(values))
+        factors = np.where(self._in_units(gaps) > self._bend, self._bad_slope, 1.0)
+        units = np.log(gaps + self._unit)
+        return np.asarray(math.log(SHRINK) + np.log(factors) - units - math.log(self._std))
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the values of transformed ones.
@@ -101,7 +121,9 @@ class FineTransform:
         Results are clipped to the range of the fitted values, extended by its width on both sides,
         as those of :class:`OutcomeTransform` are.
         """
-        logs = transformed * self._std + self._mean
+        bent = transformed * self._std + self._mean
+        beyond = np.maximum(np.abs(bent) - self._bend, 0.0)
+        logs = bent + np.copysign(beyond / self._bad_slope - beyond, bent)
         with np.errstate(over="ignore"):
             gaps = -np.copysign(self._unit * np.expm1(np.abs(logs)), logs)
             gaps = np.clip(gaps, -self._widest, 2.0 * self._widest)
@@ -115,11 +137,25 @@ class FineTransform:
         return np.where(np.isposinf(values), 0.0, gaps)
 
     def _logs(self, values: FloatArray) -> FloatArray:
-        """Return the negative logarithms of 1 plus gaps in units."""
+        """Return the negative logarithms of 1 plus gaps in units, with the slope of bad values."""
         gaps = self._gaps(values)
-        # The ratio of gap and unit might overflow.
-        logs = np.log(np.abs(gaps) + self._unit) - math.log(self._unit)
-        return np.asarray(-np.copysign(logs, gaps))
+        logs = self._in_units(np.abs(gaps))
+        beyond = np.maximum(logs - self._bend, 0.0)
+        return np.asarray(-np.copysign(logs - beyond + self._bad_slope * beyond, gaps))
+
+    def _in_units(self, gaps: FloatArray) -> FloatArray:
+        """Return the logarithms of 1 plus gaps in units: the ratio itself might overflow."""
+        return np.asarray(np.log(gaps + self._unit) - math.log(self._unit))
+
+
+def _bend(logs: FloatArray) -> float:
+    """Return where bad values begin, of ascending logarithms; infinity if there is no cliff.
+
+    They begin at the median, or at the cliff if that comes before it.
+    """
+    widths = np.diff(logs)
+    place = int(np.argmax(widths))
+    return float(min(logs[place], np.median(logs))) if widths[place] > _JUMP else math.inf
 
 
 class ScaleChoice:
@@ -128,7 +164,8 @@ class ScaleChoice:
     It is made for values with heavy tails only. On both scales a Gaussian process predicts each
     value of some trials from the others. The fine scale is chosen if the values have a larger
     density under its predictions, if these order the better half of the trials better, and if their
-    errors are not much larger.
+    errors are not much larger. The fine scale has its full slope in the comparison: how bad values
+    are is a part of what is predicted.
     """
 
     def __init__(self) -> None:
@@ -162,7 +199,8 @@ class ScaleChoice:
         fine = FineTransform(values)
         if is_due:
             self._n_decided = n_trials
-            self._is_fine = self._decide(rows, values, usual, fine, surrogate)
+            straight = FineTransform(values, bad_slope=1.0)
+            self._is_fine = self._decide(rows, values, usual, straight, surrogate)
         return fine if self._is_fine and fine.unit > 0.0 else None
 
     def _decide(

@@ -76,14 +76,22 @@ def test_is_the_logarithm_of_the_gap(values):
     # In fractions: differences of large values could overflow.
     scaled = values / np.abs(values).max()
     gaps = scaled.max() - scaled
-    expected = -np.log1p(gaps / np.quantile(gaps, 0.05))
+    logs = np.log1p(gaps / np.quantile(gaps, 0.05))
+    ascending = np.sort(logs)
+    place = np.argmax(np.diff(ascending))
+    if np.diff(ascending)[place] > np.log(10.0):
+        # A tenth of the slope for bad values.
+        bend = min(ascending[place], np.median(logs))
+        logs = np.minimum(logs, bend + 0.1 * (logs - bend))
+    expected = -logs
     expected = (expected - expected.mean()) / expected.std()
     assert np.allclose(FineTransform(values)(values), expected, atol=1e-6)
 
 
 @heavy
-def test_inverse(values):
-    transform = FineTransform(values)
+@pytest.mark.parametrize("bad_slope", [0.1, 1.0])
+def test_inverse(values, bad_slope):
+    transform = FineTransform(values, bad_slope)
     assert np.allclose(transform.inverse(transform(values)), values, rtol=1e-9, atol=0.0)
 
 
@@ -109,6 +117,25 @@ def test_goes_on_smoothly_beyond_the_best_value(values):
     # The curve is symmetric to the best value.
     below, at, above = transform(best + transform.unit * np.array([-10.0, 0.0, 10.0]))
     assert above - at == pytest.approx(at - below, rel=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [1e3, 1e6, 1e12])
+def test_a_penalty_leaves_room_for_the_good_values(penalty):
+    """Some values differ by at most 1, and the others have a penalty."""
+    rng = np.random.default_rng(2)
+    values = -np.concatenate([rng.uniform(0.0, 1.0, 30), penalty * rng.uniform(0.5, 1.0, 30)])
+    shares = []
+    for bad_slope in (0.1, 1.0):
+        transformed = FineTransform(values, bad_slope)(values)
+        good, bad = transformed[:30], transformed[30:]
+        assert bad.max() < good.min()
+        shares.append(np.ptp(good) / np.ptp(transformed))
+    assert shares[0] > max(0.5, shares[1])
+
+
+def test_values_without_a_cliff_have_one_slope():
+    values = -np.geomspace(1e-3, 1e6, 60)
+    assert np.array_equal(FineTransform(values)(values), FineTransform(values, 1.0)(values))
 
 
 def test_infinities():
