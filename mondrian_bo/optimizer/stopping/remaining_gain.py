@@ -64,7 +64,8 @@ class RemainingGain(NamedTuple):
     regrets : float64 array of shape (n_draws,)
         Draws of its regret, in the units of the objective, >= 0 and finite.
     is_known : bool
-        Whether all branches of the space that have a valid point have enough trials. If not, no regret is an upper bound.
+        Whether all branches of the space that have a valid point have enough trials. If not, no
+        regret is an upper bound.
     """
 
     row: FloatArray
