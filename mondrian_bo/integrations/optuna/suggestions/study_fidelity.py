@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import optuna
@@ -64,7 +65,15 @@ class StudyFidelity:
             raise TypeError(f"`cost` must be the name of a user attribute or None, got {cost!r}.")
         self.name, self._target = check_fidelity(fidelity)
         self._cost = cost
-        self._is_checked = False
+        # Readers of the studies whose trials have been checked.
+        self._checked: WeakSet[StudyReader] = WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what cannot be pickled; a copy warns again."""
+        return {name: value for name, value in vars(self).items() if name != "_checked"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _checked=WeakSet())
 
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the study has several objectives."""
@@ -106,10 +115,10 @@ class StudyFidelity:
         return low if target > low else high
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
-        """Warn once, after some trials, if none has the parameter or the attribute of the cost."""
-        if self._is_checked or len(reader.finished) < N_WITHOUT:
+        """Warn once a study, after some trials, if none has the parameter or the attribute of the cost."""
+        if reader in self._checked or len(reader.finished) < N_WITHOUT:
             return
-        self._is_checked = True
+        self._checked.add(reader)
         known = reader.names()
         if self.name not in known:
             _warn(f"`fidelity`: no trial has the parameter {self.name!r}", known)
@@ -127,7 +136,8 @@ class StudyFidelity:
         if self._cost is not None:
             for i, trial in enumerate(trials):
                 cost = trial.attributes.get(self._cost)
-                if isinstance(cost, int | float | np.number) and cost > 0:
+                # True is no cost, although it is an int.
+                if isinstance(cost, int | float | np.number) and cost is not True and cost > 0:
                     costs[i] = float(cost)
         return costs
 
