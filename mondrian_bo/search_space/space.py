@@ -150,9 +150,9 @@ class SearchSpace(Mapping[str, Parameter]):
         branches: list[dict[float, int]] = [{} for _ in sizes]
         for child, parent, cells in reversed(self._links):
             n_points = _n_points(sizes[child], branches[child])
-            limits = self._limits.get(parent)
+            kept = self._limits.get(parent)
             for cell in cells.tolist():
-                if limits is not None and int(cell) not in limits:
+                if kept is not None and int(cell) not in kept:
                     continue
                 branches[parent][cell] = branches[parent].get(cell, 1) * n_points
         roots = np.flatnonzero(self._unconditional).tolist()

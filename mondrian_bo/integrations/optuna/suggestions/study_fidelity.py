@@ -115,7 +115,7 @@ class StudyFidelity:
         return low if target > low else high
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
-        """Warn once a study, after some trials, if none has the parameter or the attribute of the cost."""
+        """Warn once a study, after some trials, if none has the parameter or the cost."""
         if reader in self._checked or len(reader.finished) < N_WITHOUT:
             return
         self._checked.add(reader)
