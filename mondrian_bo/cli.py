@@ -111,7 +111,7 @@ def _add_bench_run(actions: _Actions) -> None:
     run = _add_action(actions, "run", _bench_run)
     run.set_defaults(parser=run)
     what = run.add_mutually_exclusive_group()
-    what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
+    what.add_argument("--suite", default="default", help="suite of problems (default: %(default)s)")
     what.add_argument("--problems", type=_names, help="problems instead of a suite, e.g. branin")
     _add_half(run)
     run.add_argument(
@@ -309,7 +309,7 @@ def _bench_list(arguments: argparse.Namespace) -> int:
     """List problems, suites and samplers."""
     from mondrian_bo.benchmarks.harness.samplers import SAMPLERS
     from mondrian_bo.benchmarks.problems import SUITES, all_problem_names, any_problem
-    from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
+    from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, suite_summary
 
     lines = ["problems"]
     for problem in map(any_problem, all_problem_names()):
@@ -329,7 +329,7 @@ def _bench_list(arguments: argparse.Namespace) -> int:
         many = f"{len(names)} problems, {names[0]} to {names[-1]}"
         lines.append(f"  {name:<16}{', '.join(names) if len(names) <= _MOST_LISTED else many}")
     for name in SPECIAL_SUITES:
-        lines.append(f"  {name}")
+        lines.append(f"  {name:<16}{suite_summary(name)}")
     lines.append("samplers")
     for name, sampler in SAMPLERS.items():
         state = "installed" if sampler.is_installed else f"needs {sampler.remedy}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from functools import lru_cache
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +14,10 @@ from numba import __version__ as numba_version
 from numba import config
 from numba.core.serialize import dumps
 
+_DIGEST_SIZE = sha256().digest_size
+"""Number of bytes of the digest at the end of a file. Versions without a digest find their stamp at
+the beginning."""
+
 
 class SignatureFiles:
     """Stores the compiled code of one function: one file for each signature.
@@ -20,7 +25,7 @@ class SignatureFiles:
     Numba keeps an index of the signatures apart from their code. Two processes that compile
     different signatures at the same time give both the same file, so that the index then leads to
     code for other types. Here a file holds both the signature and its code, its name follows from
-    the signature, and it replaces an older one in one step.
+    the signature, and it replaces an older one in one step. A digest of the content shows damage.
 
     Numba takes code to be up to date while the function's own source file is. The code also holds
     the functions that it calls, so here the sources of all compiled functions of the package count.
@@ -44,7 +49,7 @@ class SignatureFiles:
         temporary = path.with_name(f"{path.name}.tmp.{uuid4().hex[:16]}")
         content = pickle.dumps(self._stamp) + dumps(key) + dumps(data)  # type: ignore[no-untyped-call]
         try:
-            temporary.write_bytes(content)
+            temporary.write_bytes(content + sha256(content).digest())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -52,12 +57,15 @@ class SignatureFiles:
     def load(self, key: Any) -> Any:
         """Return the code of a signature; None if there is none that is up to date."""
         try:
-            with self._path(key).open("rb") as file:
-                if pickle.load(file) == self._stamp and pickle.load(file) == key:
-                    return pickle.load(file)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            # Removed or damaged meanwhile: the function is compiled again.
-            pass
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        file, end = BytesIO(content), len(content) - _DIGEST_SIZE
+        # Damaged code might crash the process. It counts as absent: the function is compiled again.
+        if end <= 0 or sha256(memoryview(content)[:end]).digest() != content[end:]:
+            return None
+        if pickle.load(file) == self._stamp and pickle.load(file) == key:
+            return pickle.load(file)
         return None
 
     def flush(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ def test_a_damaged_file(tmp_path, kept):
     files.save("float", b"code")
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:kept])
+    assert files.load("float") is None
+
+
+def test_every_damaged_byte_is_detected(tmp_path):
+    files = SignatureFiles(str(tmp_path), "function", "now")
+    files.save("float", b"code")
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    for i in range(len(content)):
+        path.write_bytes(content[:i] + bytes([content[i] ^ 1]) + content[i + 1 :])
+        assert files.load("float") is None
+    path.write_bytes(content)
+    assert files.load("float") == b"code"
+
+
+def test_a_file_without_a_digest_is_not_used(tmp_path):
+    files = SignatureFiles(str(tmp_path), "function", "now")
+    files.save("float", b"code")
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(pickle.dumps("now") + pickle.dumps("float") + pickle.dumps(b"code"))
     assert files.load("float") is None
 
 

@@ -222,12 +222,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         values = values.reshape(len(rows), len(self.directions))
         if constraints is None:
             constraints = np.empty((len(rows), 0))
-        if errors is None or (np.isnan(values).any() and not nan_is_failure):
+        if errors is None:
             self._tell_exact(rows, values, constraints, nan_is_failure)
             return
         if self._noise is None:
             self._noise = KnownNoise(self._learn, self._moments, self._search.n_successes)
-        self._noise.tell(rows, np.hstack([values, constraints]), errors)
+        learn = self._learn if nan_is_failure else self._learn_known
+        self._noise.tell(rows, np.hstack([values, constraints]), errors, learn)
 
     def _state(self) -> OptimizerState:
         """Return what a transaction that tells trials may have to return to."""
@@ -265,6 +266,11 @@ class RowOptimizer(Transactional[OptimizerState]):
         """Store values of objectives and constraints, shape (m, K + q)."""
         n_objectives = len(self.directions)
         self.tell_rows(rows, outcomes[:, :n_objectives], outcomes[:, n_objectives:])
+
+    def _learn_known(self, rows: FloatArray, outcomes: FloatArray) -> None:
+        """Store values as `_learn` does; NaN is a value that is not known, and no failure."""
+        values, constraints = np.hsplit(outcomes, [len(self.directions)])
+        self._tell_exact(rows, values, constraints, nan_is_failure=False)
 
     @transaction
     def predict_rows(self, rows: FloatArray) -> Moments:
@@ -367,17 +373,10 @@ class RowOptimizer(Transactional[OptimizerState]):
         from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL
         from mondrian_bo.optimizer.stopping.remaining_gain import remaining_gain
 
-        seed = [*self._ask_entropy, len(trials)]
-        return remaining_gain(
-            self._search.whole,
-            self.space if within is None else within,
-            self._constraints,
-            n_draws,
-            seed,
-            caution or CAREFUL,
-            among,
-            self._valid,
-        )
+        space = self.space if within is None else within
+        whole, constraints, valid = self._search.whole, self._constraints, self._valid
+        seed, caution = [*self._ask_entropy, len(trials)], caution or CAREFUL
+        return remaining_gain(whole, space, constraints, n_draws, seed, caution, among, valid)
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:

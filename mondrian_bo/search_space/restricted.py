@@ -32,6 +32,13 @@ _BISECTIONS = 30
 _GOLDEN = 0.6180339887498949
 """Inverse of the golden ratio: its multiples modulo 1 are evenly distributed at every length."""
 
+_N_PASSES = 4
+"""Passes over the constraints that narrow the ranges of their parameters, our choice: with several
+constraints, each may narrow what another one allows."""
+
+_ROUNDING = 1e-9
+"""Share of a range's end by which it is widened: above the rounding errors of its computation."""
+
 _STRIDE = 97
 """Step through the anchors from row to row, a prime: neighbouring rows get unrelated anchors."""
 
@@ -60,6 +67,9 @@ class RestrictedSpace(SearchSpace):
     Rows have the same encoding as in the whole space. `snap` moves a row to the nearest point of
     the whole space and sets the fixed values. It then moves a row that violates a constraint to
     the boundary, on the straight line to the nearest anchor. Anchors are feasible points.
+
+    The cardinality counts the points that have the fixed values, in the box that the constraints
+    leave. With constraints, it is an upper bound.
 
     Parameters
     ----------
@@ -123,6 +133,7 @@ class RestrictedSpace(SearchSpace):
             self._slack = _TOLERANCE * np.maximum(reach, np.abs(self._bounds))
             if not len(self._anchors):
                 raise ValueError("No point of the space satisfies the parameter constraints.")
+        self._limits = self._narrowed()
 
     def __reduce__(self) -> tuple[type[SearchSpace], tuple[object, ...]]:  # type: ignore[override]
         return type(self), (dict(self), self.fixed, self.inequalities)
@@ -197,7 +208,44 @@ class RestrictedSpace(SearchSpace):
         return np.asarray(rows)
 
     def _centres(self, j: int) -> FloatArray:
-        return self._pinned[j : j + 1] if self._is_held[j] else super()._centres(j)
+        return super()._centres(j) if np.isnan(self._pinned[j]) else self._pinned[j : j + 1]
+
+    def _narrowed(self) -> dict[int, range]:
+        """Return the cells that columns with a grid may have, where these are not all."""
+        limits = {}
+        for j in np.flatnonzero(~np.isnan(self._pinned)).tolist():
+            cell = 0 if self._is_held[j] else int(self._parent_cells(self._pinned[None], j)[0])
+            limits[j] = range(cell, cell + 1)
+        if not len(self._columns):
+            return limits
+        grid = self._cells_of > 0.0
+        lowest = np.zeros(len(grid))
+        highest = np.where(grid, self._cells_of - 1.0, 1.0)
+        for k, j in enumerate(self._columns.tolist()):
+            if j in limits:
+                lowest[k] = highest[k] = limits[j].start if grid[k] else self._pinned[j]
+        factors = self._weights * self._widths
+        bounds = self._bounds + self._slack - self._weights @ self._offsets
+        # An inequality holds where one of its parameters is inactive.
+        binds = ~((self._weights != 0.0) & ~self._unconditional[self._columns]).any(axis=1)
+        for _ in range(_N_PASSES):
+            for own, bound in zip(factors[binds], bounds[binds], strict=True):
+                least = np.minimum(own * lowest, own * highest)
+                for k in np.flatnonzero(own).tolist():
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        end = (bound - (least.sum() - least[k])) / own[k]
+                    if not np.isfinite(end):
+                        continue
+                    margin = _ROUNDING * max(abs(end), 1.0)
+                    if own[k] > 0.0:
+                        end = np.floor(end + margin) if grid[k] else end + margin
+                        highest[k] = max(min(highest[k], end), lowest[k])
+                    else:
+                        end = np.ceil(end - margin) if grid[k] else end - margin
+                        lowest[k] = min(max(lowest[k], end), highest[k])
+        for k in np.flatnonzero(grid).tolist():
+            limits.setdefault(int(self._columns[k]), range(int(lowest[k]), int(highest[k]) + 1))
+        return limits
 
     def _column(self, name: str) -> int:
         if name not in self:

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,9 @@ class SearchSpace(Mapping[str, Parameter]):
     n_choices: IntArray
     grid_sizes: IntArray
     is_categorical: BoolArray
+
+    _limits: Mapping[int, range] = MappingProxyType({})
+    """Cells of some columns that a part of the space is limited to."""
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = _checked(parameters)
@@ -139,12 +143,17 @@ class SearchSpace(Mapping[str, Parameter]):
             return math.inf
         # A continuous parameter whose value is fixed has no grid of its own.
         sizes = [max(parameter.n_values, 1) for parameter in self.parameters]
+        for column, limits in self._limits.items():
+            sizes[column] = limits.stop - limits.start
         # For each parameter, by cell: the points of the children it activates. Links come parents
         # first.
         branches: list[dict[float, int]] = [{} for _ in sizes]
         for child, parent, cells in reversed(self._links):
             n_points = _n_points(sizes[child], branches[child])
+            kept = self._limits.get(parent)
             for cell in cells.tolist():
+                if kept is not None and int(cell) not in kept:
+                    continue
                 branches[parent][cell] = branches[parent].get(cell, 1) * n_points
         roots = np.flatnonzero(self._unconditional).tolist()
         total = math.prod(_n_points(sizes[root], branches[root]) for root in roots)
@@ -373,9 +382,9 @@ class SearchSpace(Mapping[str, Parameter]):
             if j in links:
                 # An inactive parent is NaN, which is in no set.
                 active = np.isin(self._parent_cells(rows, links[j].parent), links[j].cells)
-            repeats = np.where(active, self.grid_sizes[j], 1)
-            rows = np.repeat(rows, repeats, axis=0)
             units = self._centres(j)
+            repeats = np.where(active, len(units), 1)
+            rows = np.repeat(rows, repeats, axis=0)
             rows[np.repeat(active, repeats), j] = np.tile(units, int(active.sum()))
         return rows
 
@@ -387,8 +396,9 @@ class SearchSpace(Mapping[str, Parameter]):
         return matrix
 
     def _centres(self, j: int) -> FloatArray:
-        """Entries of all values of a parameter with a grid, in order."""
-        centres = np.arange(self.grid_sizes[j], dtype=np.float64)
+        """Entries of all values of a parameter with a grid, in order, within its limits."""
+        limits = self._limits.get(j, range(self.grid_sizes[j]))
+        centres = np.arange(limits.start, limits.stop, dtype=np.float64)
         if j in self._log:
             centres = log_cell_centres(centres, self._sizes[j], self._lows[j])
         elif not self.is_categorical[j]:

@@ -138,7 +138,7 @@ def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, 
         span = tree.split_time[node] - time_above
         time_above = tree.split_time[node]
         separated = 0.0
-        if distance > 0.0:  # Algorithm 5, lines 6 and 8
+        if distance > 0.0:  # Lakshminarayanan2016, Algorithm 5, lines 6, 8
             separated = reaching * (-math.expm1(-span * distance) if span < np.inf else 1.0)
             reaching -= separated
         if k == 0 and separated > 0.0:

@@ -46,7 +46,8 @@ REAL = 0
 """Value of `n_classes` for real targets."""
 
 LOG_2 = math.log(2.0)
-"""Each pruning halves its prior weight at every node that it splits (Mourtada2021, equation 7)."""
+"""The prior weight of a pruning is halved at each of its nodes that is no leaf of the whole tree
+(Mourtada2021, equation 7)."""
 
 
 _LARGEST_EXACT = 2**24

@@ -151,7 +151,8 @@ def extend_full_tree(tree, stats, point, rates, sealed, step):  # type: ignore[n
         leaf = is_leaf(tree, node)
         if leaf:
             ensure_box(tree, node)
-        rate = distance_outside(tree, node, rates, tree.points, point)  # Algorithm 5, line 5
+        # Mourtada2021, Algorithm 5, lines 2 to 4
+        rate = distance_outside(tree, node, rates, tree.points, point)
         if rate > 0.0 and node != sealed:
             waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))
             time = parent_time + waiting / rate

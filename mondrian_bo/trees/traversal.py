@@ -78,7 +78,8 @@ def split_points(tree, node, points, order, start, end, scratch):  # type: ignor
         # Each point is written to both sides: a branch would be mispredicted half of the time.
         order[middle] = point
         scratch[n_right] = point
-        is_left = points[point, dimension] <= threshold  # Algorithm 5, line 14
+        # Lakshminarayanan2016, Algorithm 5, line 14
+        is_left = points[point, dimension] <= threshold
         middle += is_left
         n_right += not is_left
     for i in range(n_right):

@@ -84,7 +84,9 @@ def test_default_samplers(tmp_path, capsys, monkeypatch):
     assert seen == [["mondrian", "random", "tpe"]]
     with pytest.raises(SystemExit):
         main(["bench", "run", "--help"])
-    assert "(default: mondrian,random,tpe)" in " ".join(capsys.readouterr().out.split())
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: mondrian,random,tpe)" in text
+    assert "suite of problems (default: default)" in text
 
 
 def test_what_is_given_twice_runs_once(tmp_path, capsys):
@@ -159,6 +161,9 @@ def test_list(capsys):
     suites = text[text.index("\nsuites") : text.index("\nsamplers")].splitlines()
     assert "  bbob            120 problems, bbob_f1_d2 to bbob_f24_d40" in suites
     assert max(map(len, suites)) < 1000
+    # Each special suite has a description.
+    described = {line.split()[0] for line in suites if len(line.split()) > 3}
+    assert set(SPECIAL_SUITES) <= described
 
 
 def test_list_of_some_problems(capsys):

@@ -10,7 +10,7 @@ from searches import run
 
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
-from mondrian_bo.search_space import Condition
+from mondrian_bo.search_space import Condition, LinearInequality, RestrictedSpace
 
 LINE = SearchSpace({"x": Float(-1.0, 1.0)})
 DISCRETE = SearchSpace(
@@ -66,6 +66,17 @@ def test_discrete_space_is_exhausted_without_repeats(n_startup_trials, seed):
     # It goes on answering, with points of the space.
     more = run(optimizer, discrete, 5)
     assert {key(params) for params in more} <= {key(params) for params in asked}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "bound", "n_points"), [({}, 4.0, 35), ({"x": 3, "y": 5}, 30.0, 23)]
+)
+def test_small_parts_of_large_spaces_are_exhausted_without_repeats(fixed, bound, n_points):
+    simplex = [LinearInequality({"x": 1.0, "y": 1.0, "z": 1.0}, bound)]
+    part = RestrictedSpace({name: Int(0, 99) for name in "xyz"}, fixed, simplex)
+    optimizer = MondrianOptimizer(part, seed=0)
+    asked = run(optimizer, lambda p: p["x"] ** 2 + (p["y"] - 2) ** 2 + p["z"], n_points)
+    assert len({key(params) for params in asked}) == n_points
 
 
 def test_discrete_space_in_batches_and_with_failures():

@@ -107,6 +107,69 @@ def test_enumeration_keeps_what_is_feasible():
     assert found == {(i, j, "b") for i in range(6) for j in range(6) if i + 2 * j <= 4}
 
 
+FINITE = SearchSpace(
+    {
+        "k": Categorical(("a", "b", "c")),
+        "i": Int(-3, 4),
+        "j": Float(0.0, 1.5, step=0.25),
+        "log": Int(1, 6, log=True, condition=Condition("k", ("a", "b"))),
+        "n": Int(0, 3, condition=Condition("k", ("a",))),
+        "m": Int(1, 4, condition=Condition("n", (1, 2))),
+    }
+)
+
+
+def random_part(rng):
+    """Return a part with some fixed values, and up to two inequalities; None if it is empty."""
+    row = FINITE.sample(1, rng)[0]
+    params = FINITE.from_unit(row)
+    fixed = {name: value for name, value in params.items() if rng.random() < 0.3}
+    inequalities = []
+    for _ in range(int(rng.integers(3))):
+        names = [name for name in ("i", "j", "n") if rng.random() < 0.6] or ["i"]
+        weights = {name: float(rng.choice([-2.0, -1.0, 0.5, 1.0, 1.7])) for name in names}
+        inequalities.append(LinearInequality(weights, float(rng.integers(-2, 4))))
+    try:
+        return RestrictedSpace(FINITE, fixed, inequalities)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_list_what_is_left_of_the_whole_space(seed):
+    part = random_part(np.random.default_rng(seed))
+    if part is None:
+        return
+    whole = FINITE.enumerate_rows()
+    left = whole[part.has_fixed(whole) & part.contains(whole)]
+    rows = part.enumerate_rows()
+    assert {row.tobytes() for row in rows} == {row.tobytes() for row in left}
+    assert len(rows) == len(left)
+    if part.inequalities:
+        assert part.cardinality >= len(rows)
+    else:
+        assert part.cardinality == len(rows)
+
+
+def test_small_parts_of_large_spaces_are_counted_and_listed():
+    space = SearchSpace({name: Int(0, 99) for name in "xyz"})
+    simplex = RestrictedSpace(space, {}, [LinearInequality(dict.fromkeys("xyz", 1.0), 4.0)])
+    assert simplex.cardinality == 5**3
+    assert len(simplex.enumerate_rows()) == 35
+    line = RestrictedSpace(space, {"x": 3, "y": 5})
+    assert line.cardinality == len(line.enumerate_rows()) == 100
+    # One inequality narrows what another one allows.
+    chain = [LinearInequality({"x": 1.0}, 1.0), LinearInequality({"y": 1.0, "x": -2.0}, 0.0)]
+    assert RestrictedSpace(space, {"z": 7}, chain).cardinality == 2 * 3
+    # What depends on an inactive parameter is not narrowed.
+    whole = SearchSpace({"k": Categorical(("a", "b")), "i": Int(0, 9), "j": Int(0, 9)})
+    one = {**whole, "j": Int(0, 9, condition=Condition("k", ("a",)))}
+    rule = [LinearInequality({"i": 1.0, "j": 1.0}, 2.0)]
+    assert RestrictedSpace(whole, {}, rule).cardinality == 2 * 3 * 3
+    assert RestrictedSpace(one, {}, rule).cardinality == 10 * (1 + 10)
+    assert len(RestrictedSpace(one, {}, rule).enumerate_rows()) == 6 + 10
+
+
 def test_a_continuous_parameter_with_a_fixed_value_leaves_a_finite_part():
     space = SearchSpace(
         {

@@ -6,12 +6,14 @@ suite needs several modules.
 
 from __future__ import annotations
 
+import ast
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple, cast
 
-__all__ = ["SPECIAL_SUITES", "special_suite"]
+__all__ = ["SPECIAL_SUITES", "special_suite", "suite_summary"]
 
 _ARCHIVED = ("seeds", "jobs", "trials", "known")
 """Options of suites whose runs are kept in an archive."""
@@ -78,3 +80,17 @@ def special_suite(name: str) -> Callable[[Namespace], None]:
     module, function = SPECIAL_SUITES[name].program.split(":")
     program = getattr(import_module(f"{__name__}.{module}"), function)
     return cast(Callable[[Namespace], None], program)
+
+
+def suite_summary(name: str) -> str:
+    """Return the first line of the docstring of a special suite's module, which is not imported.
+
+    Parameters
+    ----------
+    name : str
+        A key of `SPECIAL_SUITES`.
+    """
+    module, _ = SPECIAL_SUITES[name].program.split(":")
+    path = Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]

@@ -281,17 +281,9 @@ class Engine:
             for k, (expression, sign) in enumerate(goal.objectives):
                 values[:, k] = self._no_better_than_median(expression, new, values[:, k], sign)
             rows = np.array([told.row for told in new])
-            is_known = ~np.isnan(values[:, :n_objectives]).any(axis=1)
-            for part in (is_known, ~is_known):
-                if part.any():
-                    # Where an outcome is missing, this is no failure.
-                    optimizer.tell_rows(
-                        rows[part],
-                        values[part, :n_objectives],
-                        values[part, n_objectives:],
-                        errors[part],
-                        nan_is_failure=False,
-                    )
+            values, constraints = np.hsplit(values, [n_objectives])
+            # Where an outcome is missing, this is no failure.
+            optimizer.tell_rows(rows, values, constraints, errors, nan_is_failure=False)
         if self._n_avoided < len(self._avoided):
             rows = np.array(list(self._avoided.values())[self._n_avoided :])
             self._n_avoided = len(self._avoided)

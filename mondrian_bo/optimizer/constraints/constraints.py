@@ -17,9 +17,9 @@ from mondrian_bo.acquisitions.feasibility import (
 )
 from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces, find_half_space
-from mondrian_bo.optimizer.models.outcome_model import OutcomeModel, Transform
+from mondrian_bo.optimizer.models.outcome_model import REFIT_GROWTH, OutcomeModel, Transform
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
-from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, TrialsState
+from mondrian_bo.optimizer.shared.trials import TrialsState
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 

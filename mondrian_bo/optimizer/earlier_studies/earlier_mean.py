@@ -34,7 +34,7 @@ _JUDGED_FROM = 10
 
 _SIGNIFICANT = 2.33
 """Standard errors of a weight above which it is significant: 1 %, one-sided. It is judged again at
-each trial."""
+each refit of the transform of the values."""
 
 _RESIDUAL_VARIANCE = 0.5
 """Variance of the residuals of imaginary trials, in variances of the targets; our choice."""

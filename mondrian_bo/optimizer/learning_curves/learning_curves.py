@@ -95,7 +95,7 @@ class LearningCurves:
     settings : CurveSettings
         When trials are stopped.
     n_latest : int, default=128
-        Number of latest finished curves that the model knows.
+        Number of latest finished curves that the model knows, at least three.
 
     Attributes
     ----------
@@ -103,6 +103,11 @@ class LearningCurves:
         Number of finished curves told.
     threshold : float
         The calibrated threshold; 0 while there are too few finished curves.
+
+    Raises
+    ------
+    ValueError
+        If `n_latest` is less than three.
     """
 
     def __init__(
@@ -110,6 +115,8 @@ class LearningCurves:
         settings: CurveSettings = CurveSettings(),  # noqa: B008
         n_latest: int = _MOST_CURVES,
     ) -> None:
+        if n_latest < _FEWEST_CURVES:
+            raise ValueError(f"`n_latest` must be at least {_FEWEST_CURVES}, got {n_latest!r}.")
         self.settings = settings
         self._n_latest = n_latest
         self.n_curves = 0
@@ -155,7 +162,7 @@ class LearningCurves:
         if curve.values:
             self.n_curves += 1
             finished = _Finished(curve, outcome, is_feasible)
-            self._latest = [*self._latest[1 - self._n_latest :], finished]
+            self._latest = [*self._latest, finished][-self._n_latest :]
 
     def should_stop(self, curve: Curve, is_exempt: bool = False) -> bool:
         """Whether a running trial is stopped; O(its new reports).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ too badly to correct them."""
 _LARGEST_USUAL = 1e100
 """Errors up to this size, and down to its inverse, have variances that are summed in the units of
 the values: their squares are within the range of float64."""
+
+Learn: TypeAlias = Callable[[FloatArray, FloatArray], None]
+"""Takes rows of shape (m, d) and values of k outcomes, shape (m, k), to learn."""
 
 
 class KnownNoise:
@@ -38,7 +41,7 @@ class KnownNoise:
 
     def __init__(
         self,
-        learn: Callable[[FloatArray, FloatArray], None],
+        learn: Learn,
         predict: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
         n_known: int = 0,
     ) -> None:
@@ -49,7 +52,13 @@ class KnownNoise:
         self._remaining = np.zeros(0)
         self._units = np.ones(0)
 
-    def tell(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
+    def tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        errors: FloatArray,
+        learn: Learn | None = None,
+    ) -> None:
         """Learn the posterior means of trials.
 
         Many trials are learnt in portions, each no larger than the number of trials before it, so
@@ -64,7 +73,10 @@ class KnownNoise:
         errors : float64 array of shape (m, k)
             Their standard errors, in the same units; NaN where they are not known: the model then
             estimates the noise.
+        learn : callable or None, default=None
+            What learns these trials; None is that of the constructor.
         """
+        learn = learn or self._learn
         errors = np.where(np.isfinite(values), np.nan_to_num(errors, posinf=np.inf), 0.0)
         n_more = max(values.shape[1] - len(self._remaining), 0)
         self._remaining = np.pad(self._remaining, (0, n_more))
@@ -76,7 +88,7 @@ class KnownNoise:
             denoised = values[:n_next]
             if errors[:n_next].any() or self._remaining.any():
                 denoised = self._posterior_means(rows[:n_next], denoised, errors[:n_next])
-            self._learn(rows[:n_next], denoised)
+            learn(rows[:n_next], denoised)
             self._n_known += int(np.isfinite(denoised).any(axis=1).sum())
             rows, values, errors = rows[n_next:], values[n_next:], errors[n_next:]
 

@@ -24,7 +24,7 @@ from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.models.predictability import Judgement, Predictability
 from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
-from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
+from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.float_range import TINY
 from mondrian_bo.surrogates.base import (
@@ -40,6 +40,10 @@ from mondrian_bo.surrogates.base import (
 _MOST_REPEATED = 1000
 """Largest number of former calls of learning that are repeated after an interruption, our choice:
 they take a few seconds."""
+
+REFIT_GROWTH = 1.1
+"""Factor of the number of trials at which what depends on all of them is computed anew: all of this
+costs O(1) per trial."""
 
 
 class Transform(Protocol):

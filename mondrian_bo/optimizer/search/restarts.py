@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.optimizer.models.outcome_model import REFIT_GROWTH, OutcomeModel
 from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search.failed_trials import FailedTrials
 from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.search.search_factory import SearchFactory
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
-from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
+from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.float_range import SHRINK

@@ -26,11 +26,10 @@ from mondrian_bo.optimizer.search.constant_outcomes import is_constant, share_wi
 from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.request import Request
-from mondrian_bo.optimizer.search.rivals import rivals_within
 from mondrian_bo.optimizer.search.step_choice import row_of_step
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
-from mondrian_bo.optimizer.shared.trials import Trials
-from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.optimizer.shared.trials import N_BEST, Trials
+from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.shared.float_range import TINY
@@ -204,7 +203,7 @@ class Search:
             starts = self.trials.best_rows() if self.starts is None else self.starts
             rivals = None
             if request.has_fixed and constraints is None and isinstance(self.trials, Trials):
-                starts = rivals = rivals_within(space, self.trials)
+                starts = rivals = _rivals_within(space, self.trials)
             candidate_search = CandidateSearch(
                 space, starts, request.is_taken, rng, n_candidates, *shares
             )
@@ -440,3 +439,27 @@ def _acquisitions_of(
     n_modelled = len(constraints) - (len(half_spaces.numbers) if half_spaces else 0)
     found = arm.constrained or arm.acquisitions
     return (arm.many_constrained or found) if n_modelled > _FEW_CONSTRAINTS else found, n_modelled
+
+
+def _rivals_within(space: SearchSpace, trials: Trials) -> FloatArray:
+    """Return the best trials in a part of a space, and the best of all trials moved there.
+
+    The latter are good guesses while few trials have the fixed values.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The part; a :class:`RestrictedSpace` with fixed values.
+    trials : Trials
+        All trials, at least one.
+
+    Returns
+    -------
+    float64 array of shape (k, d)
+        At most 20 rows of the part. Takes O(n d) for n trials.
+    """
+    assert isinstance(space, RestrictedSpace)
+    inside = np.flatnonzero(space.has_fixed(trials.rows))
+    best = inside[np.argsort(-trials.values[inside], kind="stable")[:N_BEST]]
+    rows = np.concatenate([trials.rows[best], trials.best_rows()])
+    return space.snap(space.filled(rows))

@@ -17,10 +17,6 @@ N_BEST = 10
 """Number of best trials that candidates start from, and whose predictions set the value to beat:
 several, so that one lucky trial of a noisy objective does not hold the search."""
 
-REFIT_GROWTH = 1.1
-"""Factor of the number of trials at which what depends on all of them is computed anew: all of this
-costs O(1) per trial."""
-
 KEY_DIGITS = 12
 """Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
 row moves its entries by a few units of rounding, 1e-16 in most ranges."""

@@ -440,7 +440,7 @@ def _normal_scores(ranks: FloatArray, n: int) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _quantiles(n: int) -> FloatArray:
-    """Return the normal quantiles of the ranks 0, 1/2, 1, ..., n - 1/2 of n values."""
+    """Return the normal quantiles of the ranks 0, 1/2, 1, ..., n - 1 of n values."""
     # That of the standard library: a search need not load scipy for it.
     quantile = NormalDist().inv_cdf
     return np.array([quantile((0.5 * k + 0.5) / n) for k in range(2 * n - 1)])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
+from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -22,6 +23,9 @@ them, the branch is unknown."""
 _N_POINTS = 4096
 """Number of quasi-random points over all branches, our choice: a branch that none of them is in
 hardly counts."""
+
+_CHECKED = 64
+"""Number of rows whose validity is checked at a time, our choice: one valid row is enough."""
 
 
 class Branch(NamedTuple):
@@ -42,8 +46,16 @@ class Branch(NamedTuple):
     is_known: bool
 
 
-def branches(space: SearchSpace, tried: FloatArray, rng: np.random.Generator) -> list[Branch]:
+def branches(
+    space: SearchSpace,
+    tried: FloatArray,
+    rng: np.random.Generator,
+    valid: ValidRows | None = None,
+) -> list[Branch]:
     """Return the branches of a conditional space; none if there are no conditions.
+
+    A branch without a valid row among its trials and points is left out: the search cannot reach
+    it.
 
     Parameters
     ----------
@@ -53,6 +65,8 @@ def branches(space: SearchSpace, tried: FloatArray, rng: np.random.Generator) ->
         The trials.
     rng : numpy.random.Generator
         Source of the quasi-random points.
+    valid : ValidRows or None, default=None
+        Which rows the search may suggest; None is all.
     """
     conditions = [parameter.condition for parameter in space.parameters]
     parents = {condition.parent for condition in conditions if condition is not None}
@@ -71,5 +85,13 @@ def branches(space: SearchSpace, tried: FloatArray, rng: np.random.Generator) ->
         # An inactive number does not vary: the difference of NaN is NaN.
         varies = (np.ptp(own, axis=0) > 0.0) & ~space.is_categorical
         is_known = int(trials.sum()) >= max(TRIALS_PER_NUMBER * int(varies.sum()), 1)
-        found.append(Branch(trials, own, is_known))
+        # The points of a known branch are checked where they are used.
+        if is_known or valid is None or _has_valid(own, valid):
+            found.append(Branch(trials, own, is_known))
     return found
+
+
+def _has_valid(rows: FloatArray, valid: ValidRows) -> bool:
+    """Whether at least one row is valid; the later rows are not checked."""
+    parts = (rows[i : i + _CHECKED] for i in range(0, len(rows), _CHECKED))
+    return any(valid.contains(part).any() for part in parts)

@@ -64,7 +64,8 @@ class RemainingGain(NamedTuple):
     regrets : float64 array of shape (n_draws,)
         Draws of its regret, in the units of the objective, >= 0 and finite.
     is_known : bool
-        Whether all branches of the space have enough trials. If not, no regret is an upper bound.
+        Whether all branches of the space that have a valid point have enough trials. If not, no
+        regret is an upper bound.
     """
 
     row: FloatArray
@@ -135,7 +136,7 @@ def remaining_gain(
     good[0] = True
     draws = _draws(cautious, rows[good], 1, n_draws, rng, caution)
     regrets = _gaps(draws.max(axis=1), draws[:, 0])
-    parts = branches(space, search.trials.rows, rng) if caution.branches else []
+    parts = branches(space, search.trials.rows, rng, valid) if caution.branches else []
     if not all(branch.is_known for branch in parts):
         # Nothing is known of a branch. As much as the trials differ is only a guess of its gain.
         values = model.trials.values[np.isfinite(model.trials.values)]

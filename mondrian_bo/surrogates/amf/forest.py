@@ -100,8 +100,6 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     Attributes
     ----------
-    n_dropped : int
-        Number of samples that were learnt and are not kept.
     at_leaf : bool
         Whether to record the forecasts of the leaves, rather than of all prunings.
     """
@@ -122,7 +120,6 @@ class AggregatedForest(GrowingForest[Aggregation]):
         max_nodes: int | None = None,
     ) -> None:
         n_trees = ensemble.n_trees
-        self.n_dropped = 0
         super().__init__(
             ensemble,
             empty_aggregation(n_trees, n_classes),
@@ -209,7 +206,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             return
         n_jobs = 1 if n_new <= FEW_POINTS else n_jobs
         known = self.n_points
-        n_all, root = known + self.n_dropped + n_new, int(self._arrays.counters[0, ROOT])
+        n_all, root = self.n_learnt + n_new, int(self._arrays.counters[0, ROOT])
         weights = np.ones(n_new) if importance is None and len(self._importance) else importance
         self._node_stats = with_exact_counts(self._node_stats, root, n_all, weights)
         limited = self.max_nodes is not None
@@ -271,10 +268,12 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 return
             self._set_node_capacity(int(GROWTH * nodes_used(self._arrays)) + 64)
 
+    @property
+    def _can_roll_back(self) -> bool:
+        # Paused leaves and full trees change more than is recorded.
+        return self.restricted and not self._by_class and self.max_nodes is None
+
     def _extend_recorded(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
-        """Learn one by one; ValueError if partitions are unrestricted or have paused leaves."""
-        if not self.restricted or self._by_class:
-            raise ValueError("only restricted partitions that split all cells can be rolled back")
         self.extend(points, targets, rates, one_by_one=True)
 
     def set_step(self, step: float) -> None:

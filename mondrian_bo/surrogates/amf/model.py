@@ -146,7 +146,7 @@ class AggregationModel(ScaledForestModel):
     @property
     def n_points(self) -> int:
         """Number of points learnt."""
-        return self.forest.n_points + self.forest.n_dropped
+        return self.forest.n_learnt
 
     @property
     def largest_target(self) -> float:
@@ -230,7 +230,7 @@ class AggregationModel(ScaledForestModel):
             stacked = self.stacking.combine(forecasts, self._lowest, self._highest)
             means = stacked + math.sqrt(self.stacking.scale) * (means - forecasts[:, 0])
             variances = self.stacking.scale * variances
-        if self.predictor.n_points == 1:
+        if self.predictor.n_learnt == 1:
             variances.fill(self._prior_variance)
         return means, variances
 
@@ -270,7 +270,7 @@ class AggregationModel(ScaledForestModel):
             spread = math.sqrt(self.stacking.scale)
             parts[:, 2] = stacked[row] + spread * (parts[:, 2] - centre)
             parts[:, 3] *= self.stacking.scale
-        if self.predictor.n_points == 1:
+        if self.predictor.n_learnt == 1:
             parts[:, 3] = self._prior_variance
         parts[:, 1] /= self.forest.n_trees
         return GaussianMixture.of_rows(parts, scale)

@@ -16,7 +16,7 @@ from mondrian_bo.surrogates.density.masses import (
     follow_splits,
     splits_in_order,
 )
-from mondrian_bo.trees.layout import LEFT, LOWER, NONE, UPPER
+from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, NONE, UPPER
 from mondrian_bo.trees.tree import leaves_of, view_of
 
 _CHUNK = 4096
@@ -121,7 +121,7 @@ class DensityModel:
 
     def masses(self, tree: int) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the leaves of a tree and their expected masses, which add up to 1."""
-        n_nodes = int(self.trees.counters[tree, 0])
+        n_nodes = int(self.trees.counters[tree, N_NODES])
         leaves = np.flatnonzero(self.trees.children[tree, :n_nodes, LEFT] == NONE)
         log_volumes = np.zeros(n_nodes)
         fill_log_volumes(view_of(self.trees, tree), self._fractions[tree], log_volumes)

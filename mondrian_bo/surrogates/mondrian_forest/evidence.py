@@ -31,7 +31,7 @@ from mondrian_bo.trees.layout import N_NODES
 _EVALUATIONS = 40
 """Largest number of evaluations of a search over gamma_2 and noise: our choice, bounds the cost."""
 
-_LEVELS = tuple(0.5**k for k in range(8))
+_LEVELS = tuple(0.5**k for k in range(1, 8))
 """Shares of the nodes that have split by the lifetimes that are compared; our choice."""
 
 _MOST_POINTS = 500_000
@@ -107,7 +107,7 @@ def learn_by_evidence(
     The search is by Nelder and Mead over gamma_2 and the noise, with the lifetime of the trees.
     Then lifetimes by which shares of 1/2, 1/4, ... of the nodes have split are compared, with the
     prior variance after the lifetime as noise. The search goes on at the best one. It takes at
-    most 88 upward sweeps over the trees.
+    most 87 upward sweeps over the trees.
     """
     bounds = np.log([gamma_bounds(heuristic.gamma_2), NOISE_BOUNDS])
 
@@ -144,4 +144,4 @@ def _lifetimes(forest: GaussianForest) -> list[float]:
     """Return lifetimes by which shares of the splits of the first tree have happened."""
     times = forest.arrays.split_time[0, : forest.arrays.counters[0, N_NODES]]
     times = times[times < forest.lifetime]
-    return [float(np.quantile(times, level)) for level in _LEVELS[1:]] if len(times) > 0 else []
+    return [float(np.quantile(times, level)) for level in _LEVELS] if len(times) > 0 else []

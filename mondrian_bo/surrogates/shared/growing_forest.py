@@ -54,11 +54,20 @@ class GrowingForest(ABC, Generic[NodeStats]):
     max_nodes : int or None, default=None
         Largest number of nodes of a tree; None is no limit.
 
+    Attributes
+    ----------
+    n_points : int
+        Number of points that are kept.
+    n_dropped : int
+        Number of points that were learnt and are not kept.
+
     Notes
     -----
     Points have shape (S, n, d) with S = 1 where all trees see the same coordinates and S = T where
     each has its own. Inserting a point takes O(T d log n); memory is O(T n d).
     """
+
+    n_dropped = 0
 
     def __init__(
         self,
@@ -86,6 +95,11 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def n_trees(self) -> int:
         """Number of trees."""
         return len(self._arrays.counters)
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of points that were learnt, whether they are kept or not."""
+        return self.n_points + self.n_dropped
 
     @property
     def arrays(self) -> Tree:
@@ -152,9 +166,19 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """Insert points inside a ``with`` block and restore every array at its end.
 
         An insertion overwrites O(depth) entries of each tree, which are saved before the first one:
-        the forest is not copied. Forests with paused leaves of one class cannot use this, because
-        opening such a leaf overwrites more entries. Parameters are those of :meth:`extend`.
+        the forest is not copied. Parameters are those of :meth:`extend`.
+
+        Raises
+        ------
+        ValueError
+            If an insertion may overwrite more entries: in unrestricted partitions, and in
+            aggregated forests with paused leaves of one class or a limit of nodes.
         """
+        if not self._can_roll_back:
+            raise ValueError(
+                "only restricted partitions that split all cells and have no limit of nodes can be "
+                "rolled back"
+            )
         n_points, n_new = self.n_points, len(targets)
         self._make_room_for_nodes(most_new_nodes(n_points, n_new, self._room))
         self._make_room_for_points(n_points + n_new, len(points))
@@ -165,6 +189,11 @@ class GrowingForest(ABC, Generic[NodeStats]):
         finally:
             restore(self._arrays, self._node_stats, entry)
             self.n_points = n_points
+
+    @property
+    def _can_roll_back(self) -> bool:
+        """Whether insertions change no entry that `record` does not copy."""
+        return True
 
     def _extend_recorded(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
         """Insert points as :meth:`extend` does, and change no entry that `record` does not copy."""

@@ -202,7 +202,7 @@ def test_trials_without_the_parameter_are_at_the_target():
 
 def test_costs_are_positive_numbers():
     study = make_study(optuna.samplers.RandomSampler(seed=0))
-    for cost in (2.5, 0.0, -1.0, math.nan, "3", None, np.float32(4.0)):
+    for cost in (2.5, 0.0, -1.0, math.nan, "3", None, np.float32(4.0), True, False):
         trial = study.ask()
         trial.suggest_int("n", 1, 9)
         trial.set_user_attr("seconds", cost)
@@ -210,7 +210,7 @@ def test_costs_are_positive_numbers():
     reader = StudyReader()
     reader.read(study)
     found = StudyFidelity("n", "seconds", False).costs_of(reader.finished, reader)
-    np.testing.assert_array_equal(found, [2.5, *[math.nan] * 5, 4.0])
+    np.testing.assert_array_equal(found, [2.5, *[math.nan] * 5, 4.0, math.nan, math.nan])
 
 
 @pytest.mark.parametrize(
@@ -257,6 +257,10 @@ def test_misspelt_names_of_fidelity_and_cost_are_reported_once():
     assert (
         "no trial has the user attribute 'minutes'" in messages[1] and "['seconds']" in messages[1]
     )
+    # Another study with a copy of the sampler, and with the sampler itself.
+    for sampler in (pickle.loads(pickle.dumps(wrong.sampler)), wrong.sampler):
+        with pytest.warns(UserWarning, match="no trial has the parameter 'm'"):
+            optimize(make_study(sampler), training, 12)
 
 
 @pytest.mark.filterwarnings("error:`fidelity`")

@@ -430,3 +430,20 @@ def test_curves_are_fitted_again_when_they_have_grown_by_a_tenth(monkeypatch) ->
     # 3, 4, ... 20, then a tenth more each time: O(log n) fits, over at most 128 curves.
     assert len(fitted) < 60
     assert max(fitted) == 128
+
+
+@pytest.mark.parametrize("n_latest", [3, 4])
+def test_only_the_latest_curves_are_known(n_latest) -> None:
+    curves = _trainings(12, 0)
+    model = LearningCurves(n_latest=n_latest)
+    for k, values in enumerate(curves, start=1):
+        model.tell(values[-1], range(len(values)), values)
+        assert len(model._latest) == min(k, n_latest)
+    assert model._latest[-1].outcome == curves[-1][-1]
+    assert model.probability(_curve(curves[3][:3])) is not None
+
+
+@pytest.mark.parametrize("n_latest", [-1, 0, 1, 2])
+def test_fewer_than_three_curves_are_refused(n_latest) -> None:
+    with pytest.raises(ValueError, match="at least 3"):
+        LearningCurves(n_latest=n_latest)

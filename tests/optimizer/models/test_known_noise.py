@@ -243,3 +243,29 @@ def test_later_batches_may_have_fewer_constraints():
     optimizer.tell_rows(rows[20:], objective(rows[20:]), errors=errors[:10, :1])
     assert optimizer.n_trials == 30
     assert np.isfinite(optimizer.predict_rows(rows)[1]).all()
+
+
+def test_a_value_that_is_not_known_leaves_all_other_errors():
+    """The errors of the other values, and those of the constraint, are learnt as without it."""
+    rng = np.random.default_rng(0)
+    rows = SPACE.sample(24, rng)
+    values, constraints = objective(rows)[:, None], rows[:, :1] - 0.5
+    errors = rng.uniform(0.2, 1.0, (24, 2))
+    gaps = values.copy()
+    gaps[[3, 20]] = np.nan
+    exact, full, partial = (MondrianOptimizer(SPACE, constraints=["c"], seed=0) for _ in range(3))
+    exact.tell_rows(rows, gaps, constraints, nan_is_failure=False)
+    full.tell_rows(rows, values, constraints, errors)
+    partial.tell_rows(rows, gaps, constraints, errors, nan_is_failure=False)
+    assert partial.n_trials == 22
+    moments = [one.predict_rows(rows) for one in (exact, full, partial)]
+    for without, expected, got in zip(*moments, strict=True):
+        np.testing.assert_array_equal(got[:, 1], expected[:, 1])
+        assert not np.allclose(got[:, 0], without[:, 0], rtol=1e-3)
+    # Ten times larger errors of the known values, in one call or one after the other.
+    for n_calls in (1, 24):
+        noisy = MondrianOptimizer(SPACE, constraints=["c"], seed=0)
+        for part in np.array_split(np.arange(24), n_calls):
+            told = rows[part], gaps[part], constraints[part], 10.0 * errors[part]
+            noisy.tell_rows(*told, nan_is_failure=False)
+        assert (noisy.predict_rows(rows)[1] > moments[2][1]).all()

@@ -149,6 +149,9 @@ def test_known_errors_and_excluded_rows_are_saved(tmp_path):
         errors = errors[:, [0] + [1] * constraints.shape[1]]
         optimizer.tell_rows(rows, outcomes[:, :1], constraints, errors)
         optimizer.tell_rows(rows + 1e-3, np.full(m, np.nan), None, None, nan_is_failure=False)
+        # Some values are not known.
+        gaps = np.where(np.arange(m)[:, None] % 3 == 1, np.nan, outcomes[:, :1])
+        optimizer.tell_rows(rows + 2e-3, gaps, constraints, errors, nan_is_failure=False)
     optimizer.exclude_rows(np.array([[0.5, np.nan]]))
     optimizer.save(tmp_path / "file")
     loaded = MondrianOptimizer.load(tmp_path / "file")

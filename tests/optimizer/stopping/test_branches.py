@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.stopping.branches import branches
@@ -70,6 +71,34 @@ def test_no_branches_without_conditions() -> None:
     space = SearchSpace({"kind": Categorical(("a", "b")), "x": Float(0.0, 1.0)})
     tried = space.sample(9, np.random.default_rng(0))
     assert branches(space, tried, np.random.default_rng(1)) == []
+
+
+def test_branches_without_a_valid_row_are_left_out() -> None:
+    tried = TREE.sample(40, np.random.default_rng(0))
+    tried = tried[tried[:, 0] != 1.0]
+    valid = ValidRows(lambda params: params["kind"] != "net", TREE)
+    found = branches(TREE, tried, np.random.default_rng(1), valid)
+    kinds = [TREE.from_unit(branch.points[0])["kind"] for branch in found]
+    assert sorted(kinds) == ["line", "none"]
+    # One valid row is enough, and it may be a trial.
+    trial = np.array([1.0, 0.0, 0.5, 0.0, np.nan])
+    width = ValidRows(lambda params: params["kind"] != "net" or params["rate"] == 0.5, TREE)
+    found = branches(TREE, np.vstack([tried, trial]), np.random.default_rng(1), width)
+    kinds = [TREE.from_unit(branch.points[0])["kind"] for branch in found]
+    assert sorted(kinds) == ["line", "net", "none"]
+
+
+def test_a_branch_that_is_not_valid_is_no_unknown_one() -> None:
+    """Such a branch never gets a trial: a search that waits for one would never stop."""
+    rows = np.column_stack([np.zeros(12), np.linspace(0.0, 1.0, 12), np.full(12, np.nan)])
+    known = []
+    for is_valid in (None, lambda params: params["kind"] == "a"):
+        optimizer = RowOptimizer(PAIR, seed=0, is_valid=is_valid)
+        optimizer.tell_rows(rows, (rows[:, 1] - 0.4) ** 2)
+        gain = optimizer.remaining_gain(20)
+        assert gain is not None
+        known.append(gain.is_known)
+    assert known == [False, True]
 
 
 def _pair(n_first: int, n_second: int) -> RowOptimizer:

@@ -493,3 +493,20 @@ def test_full_trees_do_not_depend_on_units(max_nodes, factor):
     np.testing.assert_allclose(scaled.predict(probes(X)) / factor, one, rtol=0.0, atol=1e-9)
     moved = AMFRegressor(3, **options).partial_fit(X, y + 10.0)
     np.testing.assert_allclose(moved.predict(probes(X)) - 10.0, one, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"step": "adaptive"}, {"online_to_batch": True}])
+@pytest.mark.parametrize("max_nodes", [1, 2])
+def test_trees_of_one_node_know_how_far_targets_differ(max_nodes, options):
+    """They keep one sample and learn all: their forecast is a mean with the variance of targets."""
+    X, y = make_data(60)
+    model = AMFRegressor(2, max_nodes=max_nodes, random_state=0, **options)
+    # The prior variance is the square of half the range, as long as one sample is learnt.
+    model.partial_fit(X, 100.0 * y)
+    assert model.model_.predictor.n_points == 1 < model.model_.predictor.n_learnt
+    mean, std = model.predict(X[:3], return_std=True)
+    quantiles = model.predict_quantiles(X[:3], [0.16, 0.84])
+    known = 100.0 * y[: model.model_.predictor.n_learnt]
+    np.testing.assert_allclose(mean, known.mean(), atol=0.3 * known.std())
+    np.testing.assert_allclose(std, known.std(), rtol=0.3)
+    np.testing.assert_allclose(np.diff(quantiles)[:, 0], 2.0 * known.std(), rtol=0.3)

@@ -115,7 +115,11 @@ def test_blocks_with_many_points_restore_every_array(kind, n_known, n_new):
 
 def test_forests_that_cannot_be_rolled_back_refuse_blocks():
     box = np.array([[0.0, 0.0], [1.0, 1.0]])
-    for options in ({"n_classes": REAL, "box": box}, {"n_classes": 2, "split_pure": False}):
+    for options in (
+        {"n_classes": REAL, "box": box},
+        {"n_classes": 2, "split_pure": False},
+        {"n_classes": REAL, "max_nodes": 5},
+    ):
         forest = AggregatedForest(Ensemble(2, 2, np.random.SeedSequence(0)), **options)
         points, targets = np.zeros((1, 3, 2), np.float32), np.array([0, 1, 1])
         forest.extend(points, targets, RATES)

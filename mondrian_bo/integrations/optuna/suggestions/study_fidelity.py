@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import optuna
@@ -66,7 +67,15 @@ class StudyFidelity:
             raise TypeError(f"`cost` must be the name of a user attribute or None, got {cost!r}.")
         self.name, self._target = check_fidelity(fidelity)
         self._cost = cost
-        self._is_checked = False
+        # Readers of the studies whose trials have been checked.
+        self._checked: WeakSet[StudyReader] = WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what cannot be pickled; a copy warns again."""
+        return {name: value for name, value in vars(self).items() if name != "_checked"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _checked=WeakSet())
 
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the study has several objectives."""
@@ -131,10 +140,10 @@ class StudyFidelity:
         return target if turn > 2 else parameter.from_unit(0.5)
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
-        """Warn once, after some trials, if none has the parameter or the attribute of the cost."""
-        if self._is_checked or len(reader.finished) < N_WITHOUT:
+        """Warn once a study, after some trials, if none has the parameter or the cost."""
+        if reader in self._checked or len(reader.finished) < N_WITHOUT:
             return
-        self._is_checked = True
+        self._checked.add(reader)
         known = reader.names()
         if self.name not in known:
             _warn(f"`fidelity`: no trial has the parameter {self.name!r}", known)
@@ -152,7 +161,8 @@ class StudyFidelity:
         if self._cost is not None:
             for i, trial in enumerate(trials):
                 cost = trial.attributes.get(self._cost)
-                if isinstance(cost, int | float | np.number) and cost > 0:
+                # True is no cost, although it is an int.
+                if isinstance(cost, int | float | np.number) and cost is not True and cost > 0:
                     # An integer may be too large for a float.
                     with contextlib.suppress(OverflowError):
                         costs[i] = float(cost)
