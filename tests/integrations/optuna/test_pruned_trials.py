@@ -218,8 +218,9 @@ def test_predictions_are_known_noise(monkeypatch) -> None:
     monkeypatch.setattr(
         known_noise.KnownNoise,
         "tell",
-        lambda self, rows, values, errors: (
-            told.append((values.copy(), errors.copy())) or original(self, rows, values, errors)
+        lambda self, rows, values, errors, learn=None: (
+            told.append((values.copy(), errors.copy()))
+            or original(self, rows, values, errors, learn)
         ),
     )
 
