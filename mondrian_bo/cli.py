@@ -373,7 +373,3 @@ def _print(text: str) -> None:
 
 def _notify(message: str) -> None:
     print(message, file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -45,7 +45,7 @@ MOVED = {
     "mondrian_bo.surrogates.partition_kernels.gaussian_process": (
         "mondrian_bo.surrogates.partition_kernels.regressor"
     ),
-    "mondrian_bo.integrations.optuna.reading": "mondrian_bo.integrations.optuna.study_model",
+    "mondrian_bo.integrations.optuna.reading": "mondrian_bo.integrations.optuna.readable_sampler",
     "mondrian_bo.integrations.optuna.earlier_studies": (
         "mondrian_bo.integrations.optuna.suggestions.earlier_studies"
     ),

@@ -177,7 +177,7 @@ def test_list_of_some_problems(capsys):
 
 
 def test_a_reader_may_close_the_list_early():
-    command = [sys.executable, "-m", "mondrian_bo.cli", "bench", "list"]
+    command = [sys.executable, "-m", "mondrian_bo", "bench", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

@@ -11,6 +11,7 @@ from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.readable_sampler import fidelity_of
 from mondrian_bo.integrations.optuna.study.comparable_trials import fidelity_key
 from mondrian_bo.integrations.optuna.study.study_curves import (
     StudyCurves,
@@ -20,7 +21,6 @@ from mondrian_bo.integrations.optuna.study.study_curves import (
 )
 from mondrian_bo.integrations.optuna.study.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study.trial_feed import TrialFeed
-from mondrian_bo.integrations.optuna.study_model import fidelity_of
 from mondrian_bo.shared.argument_checks import check_count, check_number
 
 

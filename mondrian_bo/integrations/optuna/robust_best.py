@@ -8,15 +8,11 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
+from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler, check_reader, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.study.trial_rows import finite_trials, is_feasible
-from mondrian_bo.integrations.optuna.study_model import (
-    ReadableSampler,
-    StudyModel,
-    check_reader,
-    model_of,
-)
+from mondrian_bo.integrations.optuna.study_model import StudyModel
 from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import FloatArray
 

@@ -15,11 +15,12 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler
 from mondrian_bo.integrations.optuna.study.distributions import rounded_number
 from mondrian_bo.integrations.optuna.study.fixed_values import fixed_part, fixed_values, with_fixed
 from mondrian_bo.integrations.optuna.study.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.study.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
+from mondrian_bo.integrations.optuna.study_model import StudyModel
 from mondrian_bo.integrations.optuna.suggestions.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.suggestions.valid_points import (
     constants_beside,

@@ -10,11 +10,11 @@ import optuna
 from optuna.trial import FrozenTrial
 from tqdm.auto import tqdm
 
+from mondrian_bo.integrations.optuna.readable_sampler import model_of
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study.fixed_values import fixed_part, unwrapped
 from mondrian_bo.integrations.optuna.study.study_checks import check_single_objective, check_study
-from mondrian_bo.integrations.optuna.study_model import model_of
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
 from mondrian_bo.shared.argument_checks import (
     check_count,

@@ -122,7 +122,7 @@ def test_wrong_arguments(tmp_path, changes):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends an interrupt")
 def test_interrupt_ends_the_workers_and_the_same_command_resumes(tmp_path):
-    command = [sys.executable, "-m", "mondrian_bo.cli", "bench", "run", "--problems", "branin"]
+    command = [sys.executable, "-m", "mondrian_bo", "bench", "run", "--problems", "branin"]
     command += ["--samplers", "random", "--jobs", "2", "--out", str(tmp_path)]
     process = subprocess.Popen(
         [*command, "--seeds", "3", "--trials", "1000000"],

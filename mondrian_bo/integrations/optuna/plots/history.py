@@ -18,6 +18,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
     shown_unit,
 )
+from mondrian_bo.integrations.optuna.readable_sampler import fidelity_of
 from mondrian_bo.integrations.optuna.study.comparable_trials import ComparableTrials
 from mondrian_bo.integrations.optuna.study.study_checks import (
     check_single_objective,
@@ -26,7 +27,6 @@ from mondrian_bo.integrations.optuna.study.study_checks import (
 )
 from mondrian_bo.integrations.optuna.study.study_curves import StudyCurves, is_noted_as_unordered
 from mondrian_bo.integrations.optuna.study.trial_rows import finite_trials, is_feasible, trial_rows
-from mondrian_bo.integrations.optuna.study_model import fidelity_of
 from mondrian_bo.shared.argument_checks import check_count
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 

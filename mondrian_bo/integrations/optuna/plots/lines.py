@@ -13,6 +13,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.plots.labels import distinct_labels
+from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler, check_reader
 from mondrian_bo.integrations.optuna.robust_best import (
     asked_model,
     best_predicted,
@@ -21,7 +22,7 @@ from mondrian_bo.integrations.optuna.robust_best import (
 from mondrian_bo.integrations.optuna.study.distributions import values_under
 from mondrian_bo.integrations.optuna.study.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.study.trial_rows import finite_trials
-from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel, check_reader
+from mondrian_bo.integrations.optuna.study_model import StudyModel
 from mondrian_bo.search_space import Categorical
 from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import BoolArray, FloatArray

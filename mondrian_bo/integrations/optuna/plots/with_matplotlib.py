@@ -16,7 +16,7 @@ from mondrian_bo.integrations.optuna.plots.draw_matplotlib import (
     new_axes,
 )
 from mondrian_bo.integrations.optuna.plots.lines import view
-from mondrian_bo.integrations.optuna.study_model import ReadableSampler
+from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler
 
 
 def plot_slice(

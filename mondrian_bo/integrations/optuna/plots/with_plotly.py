@@ -15,7 +15,7 @@ from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluat
 from mondrian_bo.integrations.optuna.plots import history, model
 from mondrian_bo.integrations.optuna.plots.draw_plotly import draw, draw_pairs, import_plotly
 from mondrian_bo.integrations.optuna.plots.lines import StudyView, view
-from mondrian_bo.integrations.optuna.study_model import ReadableSampler
+from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler
 
 
 def plot_slice(
