@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_classifier import LARGEST_DIRICHLET, OnlineClassifier
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
 _DIRICHLET_OF_TWO, _DIRICHLET = 0.1, 0.01
@@ -128,11 +128,13 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         self.n_jobs = n_jobs
 
     def _reset(self, n_features: int, n_classes: int) -> None:
-        usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
+        dirichlet = self.dirichlet
+        if dirichlet is None:
+            dirichlet = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
         self._settings = {
             **self._shared_settings(n_features),
             "n_classes": n_classes,
-            "dirichlet": usual if self.dirichlet is None else float(self.dirichlet),
+            "dirichlet": min(float(dirichlet), LARGEST_DIRICHLET),
             "step": float(self.step),
             "split_pure": bool(self.split_pure),
         }

@@ -101,7 +101,8 @@ class AMFRegressor(
 
     `fit` learns its samples in the order of the rows. It takes no weights: scikit-learn demands
     that weights equal repetition of rows, which an online learner cannot give. `partial_fit` takes
-    weights as factors of losses and of counts. With the adaptive `step`, only their ratios count.
+    weights as factors of losses and of counts. With the adaptive `step`, only their ratios count
+    as long as losses, weights times squared errors, add up to more than 1e-300.
 
     A new sample takes O(T d log n), a prediction O(T d log n), memory is O(T n d).
 

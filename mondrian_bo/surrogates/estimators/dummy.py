@@ -12,7 +12,7 @@ from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_classifier import LARGEST_DIRICHLET, OnlineClassifier
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -95,7 +95,7 @@ class OnlineDummyClassifier(OnlineClassifier):
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "counts_")
-        smoothed = self.counts_ + self.dirichlet  # Mourtada2021, eq. 5
+        smoothed = self.counts_ + min(self.dirichlet, LARGEST_DIRICHLET)  # Mourtada2021, eq. 5
         return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))
 
     def _reset(self, n_features: int, n_classes: int) -> None:

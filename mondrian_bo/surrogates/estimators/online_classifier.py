@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.shared.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, BoolArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
@@ -22,6 +22,13 @@ from mondrian_bo.surrogates.estimators.validation import (
     sorted_classes,
     unchanged_by_failure,
 )
+
+LARGEST_DIRICHLET = 1e100
+"""Smoothing in place of larger ones, whose products with the number of classes may overflow: beside
+it weights of at most 1e30 vanish, and all classes are equally probable to the last bit."""
+
+_LARGEST_EXACT = 2**53
+"""Number from which on neighbouring whole numbers may be equal as float64."""
 
 _BLOCK = 4096
 """Labels looked up at a time, so that memory does not grow with the batch."""
@@ -214,13 +221,7 @@ def class_numbers(y: ArrayLike, classes: AnyArray) -> NDArray[np.int32]:
 
 
 def _numbers_of_block(labels: AnyArray, classes: AnyArray) -> NDArray[np.intp]:
-    try:
-        numbers = np.searchsorted(classes, labels)
-    except TypeError as error:
-        raise ValueError(
-            f"y contains labels of another type than the classes {classes.tolist()}"
-        ) from error
-    found = classes[np.minimum(numbers, len(classes) - 1)] == labels
+    numbers, found = labels_among(labels, classes)
     if not np.all(found):
         unknown = np.unique(labels[~found])
         raise ValueError(
@@ -228,7 +229,36 @@ def _numbers_of_block(labels: AnyArray, classes: AnyArray) -> NDArray[np.intp]:
             f"{unknown.tolist()}. Pass all labels of the stream as `classes` in the first call of "
             "partial_fit."
         )
-    return np.asarray(numbers)
+    return numbers
+
+
+def labels_among(
+    labels: AnyArray, classes: AnyArray, name: str = "y"
+) -> tuple[NDArray[np.intp], BoolArray]:
+    """Return the index of each label in the sorted `classes`, and whether it is one of them.
+
+    Raises
+    ------
+    ValueError
+        If a label, in what the message calls `name`, cannot be compared with the classes.
+    """
+    if labels.dtype != classes.dtype and _would_be_rounded(labels, classes):
+        labels, classes = labels.astype(object), classes.astype(object)
+    try:
+        numbers = np.asarray(np.searchsorted(classes, labels))
+    except TypeError as error:
+        raise ValueError(
+            f"{name} contains labels of another type than the classes {classes.tolist()}"
+        ) from error
+    return numbers, np.asarray(classes[np.minimum(numbers, len(classes) - 1)] == labels)
+
+
+def _would_be_rounded(labels: AnyArray, classes: AnyArray) -> bool:
+    """Return whether NumPy compares labels and sorted classes as floats that may be rounded."""
+    are_numbers = labels.dtype.kind in "iuf" and classes.dtype.kind in "iuf"
+    if not are_numbers or np.result_type(labels.dtype, classes.dtype).kind != "f":
+        return False
+    return max(abs(float(classes[0])), abs(float(classes[-1]))) >= _LARGEST_EXACT
 
 
 def check_labels(y: ArrayLike, n_samples: int) -> AnyArray:

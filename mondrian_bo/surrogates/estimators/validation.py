@@ -113,7 +113,7 @@ def check_new_targets(y: ArrayLike, n_samples: int) -> FloatArray:
         If y is not numeric and finite of shape (n_samples,).
     """
     check_numeric(y)
-    targets = np.asarray(y, dtype=np.float64)
+    targets = _real(y, "y")
     if targets.shape != (n_samples,):
         raise ValueError(
             f"y must have shape ({n_samples},), one target per row of X; got shape {targets.shape}"
@@ -129,7 +129,7 @@ def check_numeric(y: ArrayLike, name: str = "y") -> None:
     Raises
     ------
     ValueError
-        If they are strings, dates or other objects.
+        If they are strings, dates or other objects, or integers beyond the range of float64.
     """
     values = np.asarray(y)
     if values.ndim == 0 or values.dtype.kind in "biufc":
@@ -141,19 +141,37 @@ def check_numeric(y: ArrayLike, name: str = "y") -> None:
             "Encode it as a number, or use a classifier for classes."
         )
     for value in values.ravel().tolist():
-        if values.dtype.kind != "O" or not _is_number(value):
+        if values.dtype.kind != "O" or not _is_number(value, name):
             raise ValueError(
                 f"{name} must hold numbers, the targets of a regression; got {value!r} of type "
                 f"{type(value).__name__}. Encode it as a number, or use a classifier for classes."
             )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any, name: str) -> bool:
     try:
         float(value)
     except (TypeError, ValueError):
         return False
+    except OverflowError as error:
+        raise ValueError(f"{name} has values that are too large for float64") from error
     return True
+
+
+def _real(values: ArrayLike, name: str) -> FloatArray:
+    """Return a float64 copy of an argument, which messages call `name`.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not a number, is complex or too large.
+    """
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} must hold real numbers, got complex ones")
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"{name} must hold real numbers ({error})") from error
 
 
 def check_differences(data: AnyArray) -> None:
@@ -228,7 +246,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
     """
     if sample_weight is None:
         return None
-    weights = np.array(sample_weight, dtype=np.float64)
+    weights = _real(sample_weight, "sample_weight")
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
     if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
@@ -330,7 +348,7 @@ def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray,
     """
     if bounds is None:
         return None
-    ends = np.asarray(bounds, dtype=np.float64)
+    ends = _real(bounds, "bounds")
     if ends.shape != (n_features, 2):
         raise ValueError(f"bounds must have shape ({n_features}, 2), got {ends.shape}")
     good = np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])
@@ -356,7 +374,7 @@ def check_feature_weights(
     """
     if weights is None:
         return None
-    factors = np.array(weights, dtype=np.float64)
+    factors = _real(weights, name)
     if factors.shape != (n_features,):
         raise ValueError(f"{name} must have shape ({n_features},), got {factors.shape}")
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, Cut, merge, split
 
+_FARTHEST = float(np.finfo(np.float64).max)
+"""Largest distance of a point from the training points: a lifetime of 0 times it is 0, not NaN."""
+
 
 class GridCells:
     """M grids over the same points, whose lifetimes can be raised and lowered.
@@ -202,6 +205,7 @@ class GridCells:
         self._keys[grid, inside[moved]] += codes[[new]] - codes[[old]]
         return inside, moved
 
+    @np.errstate(over="ignore")
     def locate(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
         """Find the cells of points that are not in the grids, O(M (d log n + log C)) each.
 
@@ -231,6 +235,7 @@ class GridCells:
             left = np.maximum(right - 1, 0)
             gap = np.minimum(left, max(len(coordinates) - 2, 0))
             outside = np.maximum(coordinates[0] - x, 0.0) + np.maximum(x - coordinates[-1], 0.0)
+            outside = np.minimum(outside, _FARTHEST)
             between = (right > 0) & (right < len(coordinates)) & (x != coordinates[left])
             for m in range(self.n_grids):
                 rank = left.copy()

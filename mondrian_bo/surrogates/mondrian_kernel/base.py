@@ -228,8 +228,9 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
             If a parameter or the data are not as described.
         """
         self._validate_params()
+        n_samples = max(np.size(y), 1)  # the path refuses None and no samples
         settings = {
-            "alpha": 1.0 / (self.prior_variance * len(np.asarray(y))),
+            "alpha": 1.0 / (self.prior_variance * n_samples),
             "learning_rate": self._learning_rate if learning_rate is None else learning_rate,
             "n_estimators": self.n_estimators,
             "max_lifetime": self.lifetime,
@@ -256,7 +257,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     def _fit_features(self, data: FloatArray) -> csr_matrix:
         self._keep_settings(*self._kept)
         self.features_ = self._new_features()
-        return self.features_.fit_transform(data)
+        return self.features_.fit(data)._training_rows()
 
     def _descend(self, data: FloatArray, targets: FloatArray, loss: Loss, epsilon: float) -> None:
         """Take a gradient step at each of further samples, whose targets have shape (K, m).
@@ -299,7 +300,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the functions at inputs, shape (n_samples, 1 or n_classes)."""
         check_is_fitted(self, "_cell_weights")
-        return self._cell_weights.values(self.features_.transform(check_samples(self, X)))
+        return self._cell_weights.values(self.features_._rows(check_samples(self, X)))
 
 
 def _learn_more(

@@ -256,7 +256,11 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
             If the features have not been fitted.
         """
         check_is_fitted(self, "partitions_")
-        cells, stays = self.partitions_.locate(self._seen(check_samples(self, X)))
+        return self._rows(check_samples(self, X))
+
+    def _rows(self, data: FloatArray) -> csr_matrix:
+        """Return the features of checked inputs, whatever output scikit-learn is set to."""
+        cells, stays = self.partitions_.locate(self._seen(data))
         return indicator_features(cells, self.partitions_.n_cells, stays)
 
     @reads
@@ -311,8 +315,11 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         csr_matrix of shape (n_samples, n_cells)
             As `transform` returns it.
         """
-        partitions = self.fit(X).partitions_
-        return indicator_features(partitions.cells, partitions.n_cells)
+        return self.fit(X)._training_rows()
+
+    def _training_rows(self) -> csr_matrix:
+        """Return the features of the fitted inputs, whatever output scikit-learn is set to."""
+        return indicator_features(self.partitions_.cells, self.partitions_.n_cells)
 
     @property
     def _n_features_out(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,7 +105,7 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             )
         lifetimes = np.atleast_1d(np.asarray(self.lifetime, dtype=np.float64))
         if not np.all(np.isfinite(lifetimes) & (lifetimes >= 0.0)):
-            raise ValueError(f"lifetime must hold finite numbers from 0 on, got {self.lifetime!r}")
+            raise ValueError(f"lifetime must hold finite numbers from 0 on, got {self._given()!r}")
         if len(lifetimes) not in (1, left.shape[1]):
             raise ValueError(
                 f"lifetime must be one number or one for each of {left.shape[1]} features, "
@@ -130,4 +130,8 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         return kernel, -np.moveaxis(parts, 0, -1) * kernel[:, :, None]
 
     def __repr__(self) -> str:
-        return f"LaplaceKernel(lifetime={self.lifetime!r})"
+        return f"LaplaceKernel(lifetime={self._given()!r})"
+
+    def _given(self) -> Any:
+        """Return the parameter `lifetime` as Python's numbers."""
+        return np.asarray(self.lifetime).tolist()

@@ -137,7 +137,7 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
     cdf : callable or None, default=None
         Cumulative distribution function of the prior, whose support must be within
         [0, ``path.max_lifetime``]; for instance ``scipy.stats.uniform(0, 10).cdf``. None is the
-        uniform distribution.
+        uniform distribution; on [0, 0] it has all its mass at 0.
 
     Returns
     -------
@@ -152,7 +152,12 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
     if np.isnan(path.log_marginal_likelihood).any():
         raise ValueError("this path has no log_marginal_likelihood")
     ends = np.append(path.lifetimes, path.max_lifetime)
-    shares = np.asarray(ends / path.max_lifetime if cdf is None else cdf(ends), dtype=np.float64)
+    if cdf is not None:
+        shares = np.asarray(cdf(ends), dtype=np.float64)
+    elif path.max_lifetime > 0.0:
+        shares = ends / path.max_lifetime
+    else:
+        shares = np.array([0.0, 1.0])
     masses = np.diff(shares)
     if shares.shape != ends.shape or not np.all(masses >= 0.0) or abs(masses.sum() - 1.0) > 1e-6:
         raise ValueError(

@@ -60,7 +60,13 @@ class ShiftedSystem:
     n_iterations: list[int] = field(default_factory=list, init=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the solution for right-hand sides of shape (N,) or (N, k), of the same shape."""
+        """Return the solution for right-hand sides of shape (N,) or (N, k), of the same shape.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the dense matrix is not positive definite in floating point.
+        """
         if self.dense:
             return np.asarray(cho_solve(self._factor, right))
         if right.ndim == 2:
@@ -95,7 +101,15 @@ class ShiftedSystem:
     def _factor(self) -> Any:
         matrix = self.gram.toarray()
         matrix[np.diag_indices_from(matrix)] += self.shift
-        return cho_factor(matrix, lower=True, overwrite_a=True)
+        try:
+            return cho_factor(matrix, lower=True, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise np.linalg.LinAlgError(
+                "the Gram matrix plus a multiple of the identity is not positive definite in "
+                f"floating point: the multiple {self.shift:g} is too small beside its diagonal of "
+                "1. It is noise_variance / signal_variance in regression, and 0.5 / C in "
+                "classification."
+            ) from None
 
     @cached_property
     def _preconditioner(self) -> PartitionPreconditioner | None:

@@ -53,7 +53,8 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
     signal_variance : float or None, default=None
         Prior variance of f. None maximises the marginal likelihood.
     noise_variance : float or None, default=None
-        Variance of the noise. None maximises the marginal likelihood.
+        Variance of the noise. None maximises the marginal likelihood. Below about 1e-14 times the
+        signal variance it is lost in rounding, and covariances may not be positive definite.
     solver : {"auto", "cg", "dense"}, default="auto"
         "cg" is matrix-free, "dense" forms the Gram matrix and factorises it, O(N^3), and "auto"
         is "dense" up to 2000 samples.
@@ -233,11 +234,20 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         ------
         ValueError
             If the numbers of inputs and targets differ, or a target is not finite.
+        numpy.linalg.LinAlgError
+            If the joint covariance is not positive definite in floating point.
         """
         if joint:
             mean, covariance = self.predict(X, return_cov=True)
             targets = check_new_targets(y, len(mean))
-            factor = cholesky(covariance, lower=True)
+            try:
+                factor = cholesky(covariance, lower=True)
+            except np.linalg.LinAlgError:
+                raise np.linalg.LinAlgError(
+                    "the covariance of the targets is not positive definite in floating point: "
+                    f"the noise variance {self.noise_variance_:g} is too small beside the signal "
+                    f"variance {self.signal_variance_:g}"
+                ) from None
             error = targets - mean
             quadratic = float(error @ cho_solve((factor, True), error))
             log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))

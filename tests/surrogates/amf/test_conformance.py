@@ -1,6 +1,7 @@
 """AMF estimators and online dummies: scikit-learn's checks and tools, parameters, labels."""
 
 import pickle
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -307,6 +308,18 @@ def test_label_types():
     for continuous in (y, np.column_stack([y > 0, y > 0]).astype(int)):
         with pytest.raises(ValueError, match=r"label type|y should be a 1d array"):
             AMFClassifier().fit(X, continuous)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+def test_largest_smoothing_makes_classes_equally_probable(n_classes):
+    X, _ = make_noisy(50)
+    labels = np.arange(50) % n_classes
+    for kind in (partial(AMFClassifier, 2), OnlineDummyClassifier):
+        for dirichlet in (1e90, np.finfo(np.float64).max):
+            model = kind(dirichlet=dirichlet)
+            model.partial_fit(X, labels, sample_weight=np.full(50, 1e30))
+            assert np.all(model.predict_proba(X) == pytest.approx(1.0 / n_classes, rel=1e-15))
 
 
 # Dummies ------------------------------------------------------------------------------------------

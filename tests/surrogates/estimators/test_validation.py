@@ -103,12 +103,50 @@ def test_log_density_names_targets_that_are_no_numbers():
             density(X, TEXT)
 
 
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_targets_beyond_the_range_of_floats(regressor):
+    X, y = np.arange(6.0).reshape(3, 2), [1.0, 2.0, -(10**400)]
+    model = regressor()
+    for learn in (model.fit, model.partial_fit, model.fit(X, X[:, 0]).partial_fit):
+        with pytest.raises(ValueError, match="y has values that are too large for float64"):
+            learn(X, y)
+    if hasattr(model, "logpdf"):
+        with pytest.raises(ValueError, match="y has values that are too large for float64"):
+            model.logpdf(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_are_not_cut():
+    X, y = np.arange(3.0)[:, None], np.arange(3.0)
+    wrong = y + 1j
+    for model in (MondrianForestRegressor(), AMFRegressor()):
+        with pytest.raises(ValueError, match="y must hold real numbers, got complex ones"):
+            model.fit(X, y).logpdf(X, wrong)
+    process = PartitionGaussianProcessRegressor(FastClusterKernel(2, random_state=0)).fit(X, y)
+    for joint in (True, False):
+        with pytest.raises(ValueError, match="y must hold real numbers, got complex ones"):
+            process.log_predictive_density(X, wrong, joint=joint)
+    for weights in (wrong, wrong.tolist()):
+        with pytest.raises(ValueError, match="sample_weight must hold real numbers, got complex"):
+            AMFRegressor().partial_fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="feature_weights must hold real numbers, got complex"):
+        MondrianForestRegressor(feature_weights=np.array([1j])).fit(X, y)
+    with pytest.raises(ValueError, match="bounds must hold real numbers, got complex"):
+        MondrianForestRegressor(bounds=np.array([[0.0, 1j]])).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [{}, 10**400], ids=["object", "large"])
+def test_weights_that_are_no_numbers(wrong):
+    with pytest.raises(ValueError, match=r"sample_weight must hold real numbers \("):
+        AMFRegressor().partial_fit(np.eye(2), [0.0, 1.0], sample_weight=[1.0, wrong])
+
+
 def test_validation_targets_that_are_no_numbers():
     X, y = np.arange(3.0)[:, None], np.arange(3.0)
     for model in (MondrianKernelRegressor(), MondrianKernelSVR()):
         with pytest.raises(ValueError, match=r"y_val must hold numbers.* got 'a' of type str"):
             model.lifetime_path(X, y, X, TEXT)
-    with pytest.raises(ValueError, match=r"y_val has .*'c'.* not among the classes of y"):
+    with pytest.raises(ValueError, match=r"y_val has 'c', which is not among the classes of y"):
         MondrianKernelClassifier().lifetime_path(X, ["a", "b", "a"], X, TEXT)
 
 

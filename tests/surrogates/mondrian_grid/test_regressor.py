@@ -93,3 +93,22 @@ def test_fit_and_moved_model_agree():
 def test_wrong_lifetimes(lifetimes, message):
     with pytest.raises(ValueError, match=message):
         MondrianGridRegressor(2, lifetimes).fit(*make_data())
+
+
+def test_validation_inputs_have_the_feature_names_of_the_training_inputs():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        MondrianGridRegressor(2).grid_model(frame, y, frame[["b", "a"]], y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lifetimes", [1.0, [0.0, 1.0], 1e300])
+def test_distances_that_overflow(lifetimes):
+    X, y = make_data()
+    X = 4e307 * (X + 1.0)
+    model = MondrianGridRegressor(3, lifetimes, random_state=0).fit(X, y)
+    mean, std = model.predict([[-1.7e308, -1.7e308], [1e308, -1.7e308]], return_std=True)
+    np.testing.assert_allclose(mean, y.mean())
+    np.testing.assert_allclose(std, np.sqrt(1.01 * y.var()))

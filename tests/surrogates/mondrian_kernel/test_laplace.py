@@ -58,6 +58,9 @@ def test_is_a_scikit_learn_kernel():
     assert clone(kernel) == kernel
     assert kernel.is_stationary()
     assert repr(kernel) == "LaplaceKernel(lifetime=2.0)"
+    assert repr(kernel.clone_with_theta([0.0])) == "LaplaceKernel(lifetime=1.0)"
+    two = LaplaceKernel([1.0, 2.0])
+    assert repr(two.clone_with_theta(two.theta)) == "LaplaceKernel(lifetime=[1.0, 2.0])"
 
 
 def test_wrong_use():

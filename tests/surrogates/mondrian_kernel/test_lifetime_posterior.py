@@ -202,3 +202,18 @@ def test_the_uniform_prior_is_the_default():
             other.representatives(n_most), one.representatives(n_most), strict=True
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_only_lifetime_has_all_the_probability():
+    X, y = make_data()
+    path = MondrianKernelRegressor(3, 0.0, random_state=0).lifetime_path(X, y)
+    posterior = lifetime_posterior(path)
+    assert posterior.ends.tolist() == [0.0, 0.0]
+    assert posterior.probabilities.tolist() == [1.0]
+    assert posterior.log_evidence == path.log_marginal_likelihood[0]
+    assert posterior.quantile(0.5) == 0.0
+    lifetimes, weights = posterior.representatives(2)
+    assert np.all(lifetimes == 0.0) and weights.sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"must rise from 0 to 1 on \[0, 0\], got 0 and 0"):
+        lifetime_posterior(path, uniform(0.0, 5.0).cdf)

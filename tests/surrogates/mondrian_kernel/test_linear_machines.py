@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.datasets import load_wine
@@ -240,6 +241,29 @@ def test_in_a_search_and_pickled():
 
 
 @pytest.mark.parametrize(
+    "model",
+    [
+        MondrianKernelClassifier(n_estimators=3, random_state=0),
+        MondrianKernelSVR(3, random_state=0),
+    ],
+)
+def test_frames_as_output_of_transformers_change_nothing(model):
+    """The features are sparse, which scikit-learn refuses as the output of a transformer."""
+    pytest.importorskip("pandas")
+    X, y = make_data(60)
+    targets = (y > 0.0).astype(float)
+    expected = model.fit(X, targets).predict(X)
+    stored = pickle.dumps(model)
+    with sklearn.config_context(transform_output="pandas"):
+        assert np.array_equal(model.fit(X, targets).predict(X), expected)
+        replica = pickle.loads(stored)
+        assert np.array_equal(replica.predict(X), expected)
+        replica.partial_fit(X + 0.01, targets)
+    model.partial_fit(X + 0.01, targets)
+    assert np.array_equal(replica.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
     ("model", "targets", "message"),
     [
         (MondrianKernelClassifier("huber"), [0, 1, 0], "'loss' parameter"),
@@ -248,6 +272,9 @@ def test_in_a_search_and_pickled():
         (MondrianKernelClassifier(), [0.1, 0.2, 0.3], "Unknown label type"),
         (MondrianKernelSVR(epsilon=-1.0), [0.1, 0.2, 0.3], "'epsilon' parameter"),
         (MondrianKernelSVR(), [0.1, np.nan, 0.3], "NaN"),
+        (MondrianKernelClassifier(), None, "the target y is None"),
+        (MondrianKernelSVR(), None, "the target y is None"),
+        (MondrianKernelSVR(), [], "inconsistent numbers of samples"),
     ],
 )
 def test_wrong_arguments(model, targets, message):

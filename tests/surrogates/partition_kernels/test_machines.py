@@ -241,6 +241,22 @@ def test_what_gaussian_processes_refuse():
         PartitionGaussianProcessRegressor().fit(X, 1e200 * y)
 
 
+def test_noise_that_is_lost_in_rounding():
+    X, y = make_data(30)
+    kernel = FastClusterKernel(200, random_state=0)
+    model = PartitionGaussianProcessRegressor(kernel, signal_variance=1.0, noise_variance=1e-300)
+    message = "not positive definite in floating point: the noise variance 1e-300 is too small"
+    with pytest.raises(np.linalg.LinAlgError, match=message):
+        model.fit(X, y).log_predictive_density(X, y)
+    # Equal inputs make the Gram matrix singular.
+    message = "not positive definite in floating point: the multiple 1e-300 is too small"
+    twice = np.repeat(X, 2, axis=0)
+    with pytest.raises(np.linalg.LinAlgError, match=message):
+        model.fit(twice, np.repeat(y, 2))
+    with pytest.raises(np.linalg.LinAlgError, match=message):
+        PartitionSVC(kernel, C=5e299).fit(twice, np.repeat(y > np.median(y), 2))
+
+
 # Kernel PCA ---------------------------------------------------------------------------------------
 
 

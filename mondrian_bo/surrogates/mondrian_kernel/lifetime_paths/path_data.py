@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_X_y
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_X_y, validate_data
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import (
@@ -93,7 +94,8 @@ def sample_path_data(
     Raises
     ------
     ValueError
-        If the data are not finite numbers of these shapes.
+        If the data are not finite numbers of these shapes, or if X and X_val have different feature
+        names.
     """
     points, targets, held_out = check_path_data(X, y, X_val, y_val)
     rates = check_feature_weights(feature_weights, points.shape[1])
@@ -107,6 +109,10 @@ def sample_path_data(
     return PathData(partitions, targets - mean, held_out - mean, unit)
 
 
+class TrainingInputs(BaseEstimator):
+    """Keeps the feature names of X for those of X_val; warnings of scikit-learn have its name."""
+
+
 def check_path_data(
     X: ArrayLike, y: ArrayLike, X_val: Validation, y_val: Validation
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -115,7 +121,8 @@ def check_path_data(
     Raises
     ------
     ValueError
-        If the data are not finite numbers of the right shapes.
+        If the data are not finite numbers of the right shapes, or if X and X_val have different
+        feature names.
     """
     check_numeric(y)
     data, targets = check_X_y(X, y, dtype=np.float64, y_numeric=True)
@@ -131,6 +138,9 @@ def check_path_data(
             raise ValueError(
                 f"X_val must have the {data.shape[1]} features of X, got {held_out.shape[1]}"
             )
+        inputs = TrainingInputs()
+        validate_data(inputs, X, skip_check_array=True)
+        validate_data(inputs, X_val, skip_check_array=True, reset=False)
     for values in (targets, held_out_targets):
         check_squares(values)
     return np.concatenate([data, held_out]), targets, held_out_targets

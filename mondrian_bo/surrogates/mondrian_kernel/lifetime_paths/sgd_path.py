@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_X_y
 
 from mondrian_bo.shared.argument_checks import check_count, check_number
 from mondrian_bo.shared.array_types import FloatArray, IntArray
@@ -20,6 +20,7 @@ from mondrian_bo.surrogates.estimators.one_versus_rest import (
     one_versus_rest,
     several_classes,
 )
+from mondrian_bo.surrogates.estimators.online_classifier import labels_among
 from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES, Loss, take_step
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import (
@@ -118,14 +119,14 @@ def sgd_lifetime_path(
     classifies = loss in _CLASSIFIES
     n_classes = 0
     if classifies:
-        classes, y = several_classes(y)
+        classes, y = several_classes(check_X_y(X, y, dtype=np.float64)[1])
         n_classes = len(classes)
         if y_val is not None:
-            y_val = np.asarray(y_val)
-            unknown = y_val[~np.isin(y_val, classes)]
-            if len(unknown) > 0:
-                raise ValueError(f"y_val has {unknown[0]!r}, which is not among the classes of y")
-            y_val = LabelEncoder().fit(classes).transform(y_val)
+            labels = np.asarray(y_val)
+            y_val, known = labels_among(labels, classes, "y_val")
+            if not known.all():
+                unknown = labels[~known].tolist()[0]
+                raise ValueError(f"y_val has {unknown!r}, which is not among the classes of y")
     data = sample_path_data(
         X,
         y,

@@ -1,5 +1,7 @@
 """Paths equal models fitted from scratch at every lifetime."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from inverse_system import InverseSystem
@@ -10,6 +12,7 @@ from mondrian_bo.surrogates import (
     MondrianKernelClassifier,
     MondrianKernelRegressor,
     MondrianKernelSVR,
+    sgd_lifetime_path,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths import solvers
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
@@ -239,3 +242,28 @@ def test_wrong_numbers_of_evaluations(estimator, value, error):
     targets = y > np.median(y) if is_classifier(estimator) else y
     with pytest.raises(error, match="`n_evaluations` must be"):
         estimator.lifetime_path(X, targets, n_evaluations=value)
+
+
+PATHS = {
+    "kernel": MondrianKernelRegressor(3, 2.0, random_state=0).lifetime_path,
+    "forest": MondrianKernelRegressor(3, 2.0, random_state=0).forest_lifetime_path,
+    "both": MondrianKernelRegressor(3, 2.0, random_state=0).lifetime_paths,
+    "support vectors": MondrianKernelSVR(3, 2.0, random_state=0).lifetime_path,
+    "classes": MondrianKernelClassifier(n_estimators=3, random_state=0).lifetime_path,
+    "descent": partial(sgd_lifetime_path, loss="squared_error", n_estimators=3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_validation_inputs_have_the_feature_names_of_the_training_inputs(name):
+    pandas = pytest.importorskip("pandas")
+    X, y, X_val, y_val = make_data()
+    if name == "classes":
+        y, y_val = y > 3.5, y_val > 3.5
+    frame, other = (pandas.DataFrame(inputs, columns=["a", "b"]) for inputs in (X, X_val))
+    for wrong in (other[["b", "a"]], other.rename(columns={"b": "c"})):
+        with pytest.raises(ValueError, match="feature names should match"):
+            PATHS[name](frame, y, wrong, y_val)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        PATHS[name](frame, y, X_val, y_val)
+    PATHS[name](frame, y, other, y_val)
