@@ -78,10 +78,12 @@ class OutcomeTransform:
         return np.asarray((powered - self._mean) / self._std)
 
     def log_slopes(self, values: FloatArray) -> FloatArray:
-        """Return the logarithms of the derivatives at values, of which some must differ.
+        """Return the logarithms of the derivatives at values.
 
-        Clipped values have the slope at the bound.
+        Clipped values have the slope at the bound, and those of a constant objective the slope 0.
         """
+        if self._spread == 0.0 or self._std == 0.0:
+            return np.full(len(values), -np.inf)
         scaled = self._scaled(values)
         # The logarithm of the quotient of the spread and the factor might overflow.
         slopes = math.log(SHRINK) - math.log(self._spread) - math.log(self._std)
