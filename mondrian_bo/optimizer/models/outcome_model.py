@@ -163,18 +163,14 @@ class OutcomeModel:
         is_new = not former or former[-1] < n_trials
         for n_told in [*former, n_trials] if is_new else former:
             rows = self.trials.rows[self._n_learnt : n_told]
-            all_values, errors = self.trials.values[:n_told], None
-            if self._uses_errors:
-                all_values, errors = self.trials.observed(n_told)
+            all_values = self.trials.values[:n_told]
             first = self._n_learnt == 0
             refit = n_told >= REFIT_GROWTH * self._n_fitted
             if refit and first:
                 self._transform = self.new_transform(all_values)
-            targets = self._transform(all_values[self._n_learnt :])
-            noise = None
-            if errors is not None:
-                new = slice(self._n_learnt, None)
-                noise = _noise(self._transform, all_values[new], errors[new])
+            targets, noise = self._transform(all_values[self._n_learnt :]), None
+            if self._uses_errors:
+                targets, noise = self._weighted(targets, self._n_learnt, n_told)
             if not first:
                 mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
                 if noise is not None:
@@ -191,11 +187,10 @@ class OutcomeModel:
                 if transform is not self._transform:
                     self._transform = transform
                     targets = transform(all_values)
-                    if errors is None:
-                        self._surrogate.set_targets(targets)
+                    if self._uses_errors:
+                        self._weighing.set_targets(*self._weighted(targets, 0, n_told))
                     else:
-                        noise = _noise(transform, all_values, errors)
-                        self._weighing.set_targets(targets, noise)
+                        self._surrogate.set_targets(targets)
                 self._n_fitted = n_told
         if is_new:
             self.learnt_at.append(n_trials)
@@ -204,6 +199,28 @@ class OutcomeModel:
     def weighs_errors(self) -> bool:
         """Whether each trial has its own known noise in the model."""
         return self.trials.errors_differ and isinstance(self._surrogate, WeighingSurrogate)
+
+    def _weighted(self, targets: FloatArray, start: int, end: int) -> tuple[FloatArray, FloatArray]:
+        """Return the targets of trials as observed, and the variances of their noise.
+
+        The transform is linear around the value that a model expects: the transform of a noisy
+        value would be biased, and its slope would depend on the noise.
+
+        Parameters
+        ----------
+        targets : float64 array of shape (m,)
+            Transforms of the trials' values, which are posterior means.
+        start, end : int
+            The trials.
+        """
+        values, (observed, errors) = self.trials.values[start:end], self.trials.observed(start, end)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            logs = np.log(errors) + self._transform.log_slopes(values)
+            noise = np.exp(np.minimum(logs, _LARGEST_LOG_ERROR))
+            # Halves do not overflow; equal infinite values have no difference.
+            deviations = (0.5 * observed - 0.5 * values) / (0.5 * errors)
+        deviations[(observed == values) | (errors == 0.0)] = 0.0
+        return targets + noise * deviations, noise * noise
 
     @property
     def _weighing(self) -> WeighingSurrogate:
@@ -417,10 +434,3 @@ class OutcomeModel:
         if not isinstance(surrogate, ComparingSurrogate):
             return usual
         return scale.fine_transform(rows, values, usual, surrogate) or usual
-
-
-def _noise(transform: Transform, values: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the variances of transformed values, shape (m,), from standard errors of values."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(errors) + transform.log_slopes(values)
-    return np.asarray(np.exp(2.0 * np.minimum(logs, _LARGEST_LOG_ERROR)))

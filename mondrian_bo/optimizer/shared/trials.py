@@ -162,13 +162,13 @@ class Trials:
         smallest = float(np.fmin.reduce(errors, initial=np.inf))
         self._observed, self.errors_differ = noted, largest > _EQUAL * smallest
 
-    def observed(self, n_trials: int) -> tuple[FloatArray, FloatArray]:
-        """Return the values of the first trials as observed, and their errors, both (n_trials,).
+    def observed(self, start: int, end: int) -> tuple[FloatArray, FloatArray]:
+        """Return the values of some trials as observed, and their errors, shape (end - start,).
 
         An error is 0 where none is known. There are known errors.
         """
         assert self._observed is not None
-        values, errors = self._observed.rows[:n_trials].T
+        values, errors = self._observed.rows[start:end].T
         return values, np.nan_to_num(errors, posinf=np.inf)
 
     def chosen(self, which: BoolArray) -> Trials:

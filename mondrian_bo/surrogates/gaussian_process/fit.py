@@ -210,7 +210,7 @@ def _maximise_posterior(
 ) -> Estimate:
     """Return the maximum for one smoothness."""
     initial = start.covariance
-    data = [_leaf_of(prior, *leaf) for leaf in leaves]
+    data = [_leaf_of(points, targets, prior, *noise) for points, targets, *noise in leaves]
 
     def negative_log_posterior(theta: FloatArray) -> tuple[float, FloatArray]:
         covariance = _covariance_at(theta, initial)
@@ -346,7 +346,7 @@ class _Leaf(NamedTuple):
 
 
 def _leaf_of(
-    prior: Prior, points: FloatArray, targets: FloatArray, known_noise: FloatArray | None = None
+    points: FloatArray, targets: FloatArray, prior: Prior, known_noise: FloatArray | None = None
 ) -> _Leaf:
     """Return the data of a leaf with room."""
     duplicates = _duplicates(points) if prior.noise_share else _NO_DUPLICATES
