@@ -79,8 +79,8 @@ class OutcomeModel:
     """A surrogate of trials. It learns new trials at `learn`, or at the next prediction.
 
     Its targets are the transformed values. Where known standard errors of the values differ, and
-    the surrogate takes a noise of each target, they are the transformed values as observed, with
-    the errors as noise.
+    the surrogate takes a noise of each target, they are the values as observed on a linear scale,
+    with the errors as noise.
 
     Parameters
     ----------
@@ -163,14 +163,16 @@ class OutcomeModel:
         is_new = not former or former[-1] < n_trials
         for n_told in [*former, n_trials] if is_new else former:
             rows = self.trials.rows[self._n_learnt : n_told]
-            all_values = self.trials.values[:n_told]
+            all_values, new_transform = self.trials.values[:n_told], self.new_transform
+            if self._uses_errors:
+                all_values, _ = self.trials.observed(0, n_told)
+                new_transform = self._weighing_transform
             first = self._n_learnt == 0
             refit = n_told >= REFIT_GROWTH * self._n_fitted
             if refit and first:
-                self._transform = self.new_transform(all_values)
-            targets, noise = self._transform(all_values[self._n_learnt :]), None
-            if self._uses_errors:
-                targets, noise = self._weighted(targets, self._n_learnt, n_told)
+                self._transform = new_transform(all_values)
+            targets = self._transform(all_values[self._n_learnt :])
+            noise = self._noise(self._n_learnt, n_told) if self._uses_errors else None
             if not first:
                 mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
                 if noise is not None:
@@ -182,15 +184,16 @@ class OutcomeModel:
                 self._weighing.learn(rows, targets, noise)
             self._n_learnt = n_told
             if refit:
-                transform = self._transform if first else self.new_transform(all_values)
-                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
+                transform = self._transform if first else new_transform(all_values)
+                if noise is None:
+                    transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
                 if transform is not self._transform:
                     self._transform = transform
                     targets = transform(all_values)
-                    if self._uses_errors:
-                        self._weighing.set_targets(*self._weighted(targets, 0, n_told))
-                    else:
+                    if noise is None:
                         self._surrogate.set_targets(targets)
+                    else:
+                        self._weighing.set_targets(targets, self._noise(0, n_told))
                 self._n_fitted = n_told
         if is_new:
             self.learnt_at.append(n_trials)
@@ -200,27 +203,19 @@ class OutcomeModel:
         """Whether each trial has its own known noise in the model."""
         return self.trials.errors_differ and isinstance(self._surrogate, WeighingSurrogate)
 
-    def _weighted(self, targets: FloatArray, start: int, end: int) -> tuple[FloatArray, FloatArray]:
-        """Return the targets of trials as observed, and the variances of their noise.
+    def _weighing_transform(self, values: FloatArray) -> Transform:
+        """Fit a transform to values with known errors, without a power: noise stays Gaussian."""
+        transform = self.new_transform(values)
+        if isinstance(transform, OutcomeTransform) and not transform.is_linear:
+            return OutcomeTransform(values, power=False)
+        return transform
 
-        The transform is linear around the value that a model expects: the transform of a noisy
-        value would be biased, and its slope would depend on the noise.
-
-        Parameters
-        ----------
-        targets : float64 array of shape (m,)
-            Transforms of the trials' values, which are posterior means.
-        start, end : int
-            The trials.
-        """
-        values, (observed, errors) = self.trials.values[start:end], self.trials.observed(start, end)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    def _noise(self, start: int, end: int) -> FloatArray:
+        """Return the variances of the noise of some trials' targets, shape (end - start,)."""
+        values, errors = self.trials.observed(start, end)
+        with np.errstate(divide="ignore"):
             logs = np.log(errors) + self._transform.log_slopes(values)
-            noise = np.exp(np.minimum(logs, _LARGEST_LOG_ERROR))
-            # Halves do not overflow; equal infinite values have no difference.
-            deviations = (0.5 * observed - 0.5 * values) / (0.5 * errors)
-        deviations[(observed == values) | (errors == 0.0)] = 0.0
-        return targets + noise * deviations, noise * noise
+        return np.asarray(np.exp(2.0 * np.minimum(logs, _LARGEST_LOG_ERROR)))
 
     @property
     def _weighing(self) -> WeighingSurrogate:

@@ -77,6 +77,11 @@ class OutcomeTransform:
         powered = _yeo_johnson(self._scaled(values), self._power)
         return np.asarray((powered - self._mean) / self._std)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether there is no power transform: values are only clipped and standardised."""
+        return self._power == 1.0
+
     def log_slopes(self, values: FloatArray) -> FloatArray:
         """Return the logarithms of the derivatives at values.
 
