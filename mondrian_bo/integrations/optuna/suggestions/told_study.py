@@ -224,7 +224,7 @@ class ToldStudy:
         told = list(compress(new, known))
         errors = self.reader.errors_of(told)
         costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
-        # Errors of predicted ends are no independent noise: searches that weigh them are slower.
+        # Predicted ends of pruned trials: searches that weigh them gain nothing, and some lose.
         told_rows = rows[known], outcomes[known], constraints[known], errors
         optimizer.tell_rows(*told_rows, costs=costs, weighs=False)
         evaluated = [one.values for one in finished if one.replaced]
