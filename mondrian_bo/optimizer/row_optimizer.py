@@ -12,12 +12,14 @@ from mondrian_bo.acquisitions.base import Acquisition, Score
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.outcome_models import Moments
 from mondrian_bo.optimizer.optimizer_state import OptimizerState
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
 from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
-from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts, columns_of
+from mondrian_bo.optimizer.search.search_factory import SearchParts, columns_of
+from mondrian_bo.optimizer.search_kinds import new_factory, new_fidelity
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
 from mondrian_bo.optimizer.shared.trials import decoding_rounds, rounded
 from mondrian_bo.optimizer.shared.validation import (
@@ -96,12 +98,18 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._earlier = tuple(warm_start)
         if self._earlier and len(self.directions) > 1:
             raise ValueError("Earlier studies (`warm_start`) need a single objective.")
-        self._fidelity: Fidelity | None = None
-        self._costs: CostModel | None = None
+        known: tuple[Fidelity, CostModel] | None = None
         if fidelity is not None:
-            self._set_fidelity(fidelity)
+            if len(self.directions) > 1 or self._earlier:
+                raise ValueError(
+                    "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
+                )
+            known = new_fidelity(space, fidelity)
+        self._fidelity = None if known is None else known[0]
+        self._costs = None if known is None else known[1]
         parts = SearchParts(space, settings, allow_missing, model_seed, outcome_seed)
-        self._factory = self._new_factory(parts, sequence)
+        signed = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
+        self._factory = new_factory(parts, known, signed, sequence)
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,
@@ -116,35 +124,6 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._constraints: Constraints | None = None
         self._noise: KnownNoise | None = None
         self.metrics = self._factory.new_metrics()
-
-    def _set_fidelity(self, fidelity: FidelityChoice) -> None:
-        """Set the fidelity and the model of costs."""
-        if len(self.directions) > 1 or self._earlier:
-            raise ValueError(
-                "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
-            )
-        # Loaded here: few searches have a fidelity.
-        from mondrian_bo.optimizer.fidelities.cost_model import CostModel
-        from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
-
-        self._fidelity = Fidelity(self.space, fidelity)
-        self._costs = CostModel(self._fidelity, self.space.n_choices)
-
-    def _new_factory(self, parts: SearchParts, sequence: np.random.SeedSequence) -> SearchFactory:
-        """Return what makes searches; the sequence spawns the seed of earlier studies."""
-        if self._fidelity is not None and self._costs is not None:
-            # Loaded here: few searches have a fidelity.
-            from mondrian_bo.optimizer.fidelities.fidelity_search import FidelitySearchFactory
-
-            return FidelitySearchFactory(parts, self._fidelity, self._costs)
-        if not self._earlier:
-            return SearchFactory(parts)
-        # Loaded here: few searches have earlier studies.
-        from mondrian_bo.optimizer.earlier_studies.warm_search import WarmSearchFactory
-
-        earlier = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
-        (earlier_seed,) = sequence.spawn(1)
-        return WarmSearchFactory(parts, earlier, earlier_seed)
 
     @property
     def n_trials(self) -> int:
@@ -194,6 +173,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         errors: FloatArray | None = None,
         nan_is_failure: bool = True,
         costs: FloatArray | None = None,
+        weighs: bool = True,
     ) -> None:
         """Report trials as rows of the unit cube, for adapters that encode parameters themselves.
 
@@ -214,6 +194,8 @@ class RowOptimizer(Transactional[OptimizerState]):
             suggested again, and its constraints are learnt.
         costs : float64 array of shape (m,) or None, default=None
             Costs of the trials, in any unit; NaN where unknown. They count with a fidelity.
+        weighs : bool, default=True
+            Whether models may weigh trials by their errors.
         """
         if self._before is None:
             self._before = self._state()
@@ -226,9 +208,10 @@ class RowOptimizer(Transactional[OptimizerState]):
             self._tell_exact(rows, values, constraints, nan_is_failure)
             return
         if self._noise is None:
-            self._noise = KnownNoise(self._learn, self._moments, self._search.n_successes)
-        learn = self._learn if nan_is_failure else self._learn_known
-        self._noise.tell(rows, np.hstack([values, constraints]), errors, learn)
+            n_known, models = self._search.n_successes, self._outcome_models
+            self._noise = KnownNoise(self._learn, self._moments, n_known, models)
+        learn = partial(self._learn, nan_is_failure=nan_is_failure)
+        self._noise.tell(rows, np.hstack([values, constraints]), errors, learn, weighs)
 
     def _state(self) -> OptimizerState:
         """Return what a transaction that tells trials may have to return to."""
@@ -239,38 +222,58 @@ class RowOptimizer(Transactional[OptimizerState]):
             0 if self._costs is None else len(self._costs),
         )
 
+    def _outcome_models(self) -> list[OutcomeModel]:
+        """Return the models of all objectives, of the first arm, and of the constraints."""
+        constraints = [] if self._constraints is None else self._constraints.models
+        return [*self.arms[0][0].models, *constraints]
+
     def _tell_exact(
-        self, rows: FloatArray, values: FloatArray, constraints: FloatArray, nan_is_failure: bool
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray,
+        nan_is_failure: bool,
+        observed: FloatArray | None = None,
     ) -> None:
-        """Report trials without errors; values have the shape (m, K), constraints (m, q)."""
+        """Report trials by values of shape (m, K) to learn, and constraints, (m, q).
+
+        With errors, `observed` has the values as observed and the errors, shape (m, K + q, 2).
+        """
         is_known = ~np.isnan(values).any(axis=1)
         eligible = None
         if not np.isnan(constraints).all():
             if self._constraints is None:
                 self._constraints = self._factory.new_constraints()
-            eligible = self._constraints.tell(rows, constraints)
+            own = None if observed is None else observed[:, len(self.directions) :]
+            eligible = self._constraints.tell(rows, constraints, own)
+        if observed is not None:
+            signs = np.column_stack([self._signs, np.ones_like(self._signs)])
+            observed = observed[:, : len(signs)] * signs
         if not nan_is_failure:
             self._search.trials.exclude(rows[~is_known])
             rows, values = rows[is_known], values[is_known]
+            observed = None if observed is None else observed[is_known]
             eligible = None if eligible is None else eligible[is_known]
         if self._fidelity is not None:
             # Only trials at the target are incumbents.
             is_target = self._fidelity.is_target(rows)
             eligible = is_target if eligible is None else eligible & is_target
         if len(self.directions) == 1:
-            self._search.tell(rows, self._signs[0] * values.ravel(), eligible)
+            own = None if observed is None else observed[:, 0]
+            self._search.tell(rows, self._signs[0] * values.ravel(), eligible, own)
         else:
-            self._search.tell(rows, self._signs * values, eligible)
+            self._search.tell(rows, self._signs * values, eligible, observed)
 
-    def _learn(self, rows: FloatArray, outcomes: FloatArray) -> None:
+    def _learn(
+        self,
+        rows: FloatArray,
+        outcomes: FloatArray,
+        observed: FloatArray | None = None,
+        nan_is_failure: bool = True,
+    ) -> None:
         """Store values of objectives and constraints, shape (m, K + q)."""
-        n_objectives = len(self.directions)
-        self.tell_rows(rows, outcomes[:, :n_objectives], outcomes[:, n_objectives:])
-
-    def _learn_known(self, rows: FloatArray, outcomes: FloatArray) -> None:
-        """Store values as `_learn` does; NaN is a value that is not known, and no failure."""
         values, constraints = np.hsplit(outcomes, [len(self.directions)])
-        self._tell_exact(rows, values, constraints, nan_is_failure=False)
+        self._tell_exact(rows, values, constraints, nan_is_failure, observed)
 
     @transaction
     def predict_rows(self, rows: FloatArray) -> Moments:
@@ -326,8 +329,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         from mondrian_bo.optimizer.models.quantiles import outcome_quantiles
 
         for k, sign in enumerate(self._signs.tolist()):
-            models = [model.models[k] for model, _ in self.arms]
             own = levels if sign > 0.0 else 1.0 - levels
+            models = [model.models[k] for model, _ in self.arms]
             result[:, k] = sign * outcome_quantiles(models, rows, own)
         return result
 

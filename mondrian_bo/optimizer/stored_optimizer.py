@@ -103,10 +103,15 @@ class StoredOptimizer(RowOptimizer):
         return super()._state()._replace(stored=_Stored(self._pending, len(self._journal)))
 
     def _tell_exact(
-        self, rows: FloatArray, values: FloatArray, constraints: FloatArray, nan_is_failure: bool
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray,
+        nan_is_failure: bool,
+        observed: FloatArray | None = None,
     ) -> None:
-        super()._tell_exact(rows, values, constraints, nan_is_failure)
-        self._journal.append(Batch(rows, values, constraints, nan_is_failure))
+        super()._tell_exact(rows, values, constraints, nan_is_failure, observed)
+        self._journal.append(Batch(rows, values, constraints, nan_is_failure, observed))
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to a file, as arrays and JSON.
@@ -243,7 +248,7 @@ class StoredOptimizer(RowOptimizer):
         ):
             raise ValueError("active parameters are missing")
         for batch in journal:
-            self.tell_rows(*batch[:3], nan_is_failure=batch.nan_is_failure)
+            self._tell_exact(*batch)
         self._search.trials.exclude(arrays["excluded"])
         self._pending, self._n_asked = arrays["pending"], int(state["n_asked"])
         if self._n_asked < 0:
@@ -255,7 +260,7 @@ class StoredOptimizer(RowOptimizer):
         if self._constraints is not None:
             self._constraints.n_correlated = int(state["n_correlated"])
         if "remaining_noise" in arrays:
-            self._noise = KnownNoise(self._learn, self._moments)
+            self._noise = KnownNoise(self._learn, self._moments, models=self._outcome_models)
             remaining = arrays["remaining_noise"]
             # Files of earlier versions have no units.
             units = arrays.get("noise_units", np.ones(len(remaining)))

@@ -180,6 +180,40 @@ class ComparingSurrogate(Protocol):
 
 
 @runtime_checkable
+class WeighingSurrogate(Protocol):
+    """A surrogate whose targets may have noise of known variances, which differ between them.
+
+    Attributes
+    ----------
+    weighs_targets : bool
+        True; what distinguishes these surrogates.
+    """
+
+    weighs_targets: bool
+
+    def learn(
+        self, rows: FloatArray, targets: FloatArray, known_noise: FloatArray | None = None
+    ) -> None:
+        """Learn more rows with their targets, after those already learnt.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            The rows.
+        targets : float64 array of shape (m,)
+            Their targets.
+        known_noise : float64 array of shape (m,) or None, default=None
+            Known variances of their noise, beside a common noise that is estimated. A surrogate has
+            them for all its targets or, with None, for none of them.
+        """
+        ...
+
+    def set_targets(self, targets: FloatArray, known_noise: FloatArray | None = None) -> None:
+        """Replace the targets of all rows learnt so far and, if it is given, their known noise."""
+        ...
+
+
+@runtime_checkable
 class NoisySurrogate(Protocol):
     """A surrogate that knows the noise of targets."""
 

@@ -95,6 +95,18 @@ class ConstraintTransform:
         compressed = _compressed(self._scaled(margins), self._linear)
         return np.asarray((self._steps(margins, compressed) - self._mean) / self._std)
 
+    def log_slopes(self, margins: FloatArray) -> FloatArray:
+        """Return the logarithms of the derivatives at margins, shape (m,).
+
+        Steps are taken as linear, and margins clipped to the largest have its slope. The slope is 0
+        if all fitted margins are equal.
+        """
+        if self._std == 0.0:
+            return np.full(len(margins), -np.inf)
+        sizes = np.maximum(np.abs(self._scaled(margins)), self._linear)
+        slopes = math.log(SHRINK) - math.log(self._size) - math.log(self._std)
+        return np.asarray(slopes - np.log(sizes / self._linear))
+
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the margins of transformed ones; at most twice the largest that was fitted."""
         values = self._mean + self._std * np.asarray(transformed)

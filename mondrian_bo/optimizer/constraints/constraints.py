@@ -92,7 +92,9 @@ class Constraints:
         """The rows of all trials with a known value."""
         return self._rows
 
-    def tell(self, rows: FloatArray, values: FloatArray) -> BoolArray:
+    def tell(
+        self, rows: FloatArray, values: FloatArray, observed: FloatArray | None = None
+    ) -> BoolArray:
         """Store the values of trials, O(1) each; see :meth:`OutcomeModels.tell`.
 
         Trials without a known value are left out.
@@ -105,7 +107,9 @@ class Constraints:
         feasible = np.asarray(~(values > 0.0).any(axis=1))
         is_known = ~np.isnan(values).all(axis=1)
         rows, values = rows[is_known], values[is_known]
-        self._margins.tell(rows, -values)
+        if observed is not None:
+            observed = observed[is_known] * (-1.0, 1.0)
+        self._margins.tell(rows, -values, observed)
         self._values.extend(values)
         self._rows.extend(rows)
         n_before = self._n_feasible[-1] if self._n_feasible else 0

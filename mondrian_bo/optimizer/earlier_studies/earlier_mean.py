@@ -16,7 +16,13 @@ from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.shared.growing_array import GrowingArray
-from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction, Surrogate
+from mondrian_bo.surrogates.base import (
+    Columns,
+    Gradients,
+    RandomFunction,
+    Surrogate,
+    WeighingSurrogate,
+)
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 _IMAGINARY = 3.0
@@ -147,21 +153,33 @@ class EarlierMean:
         if "_values" in state:
             self._targets = self.__dict__.pop("_values")
 
-    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
-        """Learn more rows."""
+    def learn(
+        self, rows: FloatArray, targets: FloatArray, known_noise: FloatArray | None = None
+    ) -> None:
+        """Learn more rows; only :class:`SmoothEarlierMean` takes known noise."""
         predicted = np.column_stack([model.means(rows) for model in self._earlier])
         is_first = len(self._targets) == 0
         self._targets.extend(targets)
         self._predicted.extend(predicted)
         if is_first:
             self._weigh()
-        self._surrogate.learn(rows, self._residuals(targets, predicted))
+        residuals = self._residuals(targets, predicted)
+        if known_noise is None:
+            self._surrogate.learn(rows, residuals)
+        else:
+            assert isinstance(self._surrogate, WeighingSurrogate)
+            self._surrogate.learn(rows, residuals, known_noise / self._unit**2)
 
-    def set_targets(self, targets: FloatArray) -> None:
+    def set_targets(self, targets: FloatArray, known_noise: FloatArray | None = None) -> None:
         """Replace the targets of all rows, and weigh the earlier studies again."""
         self._targets.replace(targets.copy())
         self._weigh()
-        self._surrogate.set_targets(self._residuals(targets, self._predicted.rows))
+        residuals = self._residuals(targets, self._predicted.rows)
+        if known_noise is None:
+            self._surrogate.set_targets(residuals)
+        else:
+            assert isinstance(self._surrogate, WeighingSurrogate)
+            self._surrogate.set_targets(residuals, known_noise / self._unit**2)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the components, both of shape (C, m)."""
@@ -229,6 +247,8 @@ class EarlierMean:
 
 class SmoothEarlierMean(EarlierMean):
     """The same over Gaussian processes, with gradients, joint draws and known noise."""
+
+    weighs_targets = True
 
     _surrogate: GaussianProcessForestSurrogate
 

@@ -67,7 +67,19 @@ class FidelitySurrogate:
 class SmoothFidelitySurrogate(FidelitySurrogate):
     """The same over Gaussian processes, with gradients, joint moments and known noise."""
 
+    weighs_targets = True
+
     _surrogate: GaussianProcessForestSurrogate
+
+    def learn(
+        self, rows: FloatArray, targets: FloatArray, known_noise: FloatArray | None = None
+    ) -> None:
+        """Learn more rows; see :class:`mondrian_bo.surrogates.base.WeighingSurrogate`."""
+        self._surrogate.learn(self._squeezed(rows), targets, known_noise)
+
+    def set_targets(self, targets: FloatArray, known_noise: FloatArray | None = None) -> None:
+        """Replace the targets of all rows."""
+        self._surrogate.set_targets(targets, known_noise)
 
     @property
     def n_components(self) -> int:

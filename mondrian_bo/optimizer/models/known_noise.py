@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.shared.array_types import FloatArray
 
 _N_TAKEN = 8
@@ -17,8 +18,9 @@ _LARGEST_USUAL = 1e100
 """Errors up to this size, and down to its inverse, have variances that are summed in the units of
 the values: their squares are within the range of float64."""
 
-Learn: TypeAlias = Callable[[FloatArray, FloatArray], None]
-"""Takes rows of shape (m, d) and values of k outcomes, shape (m, k), to learn."""
+Learn: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray | None], None]
+"""Takes rows of shape (m, d), values of k outcomes, shape (m, k), to learn and, of shape (m, k, 2),
+the values as observed with their errors, or None."""
 
 
 class KnownNoise:
@@ -29,14 +31,21 @@ class KnownNoise:
     k = s**2 / (s**2 + e**2). The model learns the posterior means. It is not told the posterior
     variances; `total_std` adds their average to its variances. Without errors nothing changes.
 
+    Where the errors differ, a model may weigh trials by their errors itself
+    (:attr:`OutcomeModel.weighs_errors`). It learns what was observed. The posterior means then only
+    rank trials, and nothing is added to predictions.
+
     Parameters
     ----------
     learn : callable
-        Takes rows of shape (m, d) and values of k outcomes, shape (m, k), to learn.
+        See :data:`Learn`.
     predict : callable
         Maps rows to means and standard deviations of the outcomes, both of shape (m, k).
     n_known : int, default=0
         Number of trials that the model knows already, without errors.
+    models : callable or None, default=None
+        Returns the models of the outcomes as far as there are any; None is no model that weighs
+        trials.
     """
 
     def __init__(
@@ -44,10 +53,12 @@ class KnownNoise:
         learn: Learn,
         predict: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
         n_known: int = 0,
+        models: Callable[[], Sequence[OutcomeModel]] | None = None,
     ) -> None:
         self._learn = learn
         self._predict = predict
         self._n_known = n_known
+        self._models = models
         # Variances, in units of the squares of these powers of two.
         self._remaining = np.zeros(0)
         self._units = np.ones(0)
@@ -58,6 +69,7 @@ class KnownNoise:
         values: FloatArray,
         errors: FloatArray,
         learn: Learn | None = None,
+        weighs: bool = True,
     ) -> None:
         """Learn the posterior means of trials.
 
@@ -75,8 +87,13 @@ class KnownNoise:
             estimates the noise.
         learn : callable or None, default=None
             What learns these trials; None is that of the constructor.
+        weighs : bool, default=True
+            Whether models may weigh these trials by their errors.
         """
         learn = learn or self._learn
+        observed = None
+        if weighs and self._models is not None:
+            observed = np.stack([values, np.nan_to_num(errors, posinf=np.inf)], axis=-1)
         errors = np.where(np.isfinite(values), np.nan_to_num(errors, posinf=np.inf), 0.0)
         n_more = max(values.shape[1] - len(self._remaining), 0)
         self._remaining = np.pad(self._remaining, (0, n_more))
@@ -88,9 +105,10 @@ class KnownNoise:
             denoised = values[:n_next]
             if errors[:n_next].any() or self._remaining.any():
                 denoised = self._posterior_means(rows[:n_next], denoised, errors[:n_next])
-            learn(rows[:n_next], denoised)
+            learn(rows[:n_next], denoised, None if observed is None else observed[:n_next])
             self._n_known += int(np.isfinite(denoised).any(axis=1).sum())
             rows, values, errors = rows[n_next:], values[n_next:], errors[n_next:]
+            observed = None if observed is None else observed[n_next:]
 
     def state(self) -> tuple[FloatArray, FloatArray, int]:
         """Return what `restore` needs.
@@ -110,17 +128,21 @@ class KnownNoise:
         self._remaining, self._units, self._n_known = state[0].copy(), state[1].copy(), state[2]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore; pickles of earlier versions have no units."""
-        self.__dict__.update({"_units": np.ones(len(state["_remaining"])), **state})
+        """Restore; pickles of earlier versions have no units, and no model that weighs trials."""
+        added = {"_units": np.ones(len(state["_remaining"])), "_models": None}
+        self.__dict__.update({**added, **state})
 
     def total_std(self, std: FloatArray) -> FloatArray:
         """Add the variance that remains in learnt values to predicted deviations (m, k)."""
         if not self._remaining.any():
             return std
+        models = () if self._models is None else self._models()
+        weighing = [i for i, model in enumerate(models) if model.weighs_errors]
         total = std.copy()
         n_shared = min(std.shape[1], len(self._remaining))
         own, units = std[:, :n_shared], self._units[:n_shared]
-        remaining = self._remaining[:n_shared]
+        remaining = self._remaining[:n_shared].copy()
+        remaining[[i for i in weighing if i < n_shared]] = 0.0
         with np.errstate(over="ignore"):
             scaled = own / units
             noisy = np.sqrt(scaled * scaled + remaining) * units

@@ -35,6 +35,7 @@ from mondrian_bo.surrogates.base import (
     RandomFunction,
     SmoothSurrogate,
     Surrogate,
+    WeighingSurrogate,
 )
 
 _MOST_REPEATED = 1000
@@ -46,11 +47,20 @@ REFIT_GROWTH = 1.1
 costs O(1) per trial."""
 
 
+_LARGEST_LOG_ERROR = math.log(1e3)
+"""Logarithm of the largest standard error in deviations of the values, our choice: such a trial
+counts for nothing, and matrices stay accurate."""
+
+
 class Transform(Protocol):
     """A monotone map of the values of an outcome, larger is better, to standardised ones."""
 
     def __call__(self, values: FloatArray, /) -> FloatArray:
         """Return the transformed values, shape (m,)."""
+        ...
+
+    def log_slopes(self, values: FloatArray, /) -> FloatArray:
+        """Return the logarithms of the derivatives at values, shape (m,)."""
         ...
 
     def inverse(self, transformed: FloatArray, /) -> FloatArray:
@@ -68,7 +78,9 @@ NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 class OutcomeModel:
     """A surrogate of trials. It learns new trials at `learn`, or at the next prediction.
 
-    Its targets are the transformed values.
+    Its targets are the transformed values. Where known standard errors of the values differ, and
+    the surrogate takes a noise of each target, they are the values as observed on a linear scale,
+    with the errors as noise.
 
     Parameters
     ----------
@@ -105,8 +117,9 @@ class OutcomeModel:
         self.forget()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore; pickles of earlier versions have no predictability."""
-        self.__dict__.update({"_predictability": Predictability(), **state})
+        """Restore; pickles of earlier versions lack what is added here."""
+        added = {"_predictability": Predictability(), "_uses_errors": False}
+        self.__dict__.update({**added, **state})
 
     def forget(self) -> None:
         """Return to an empty surrogate. It learns all trials again when it is needed next.
@@ -119,6 +132,7 @@ class OutcomeModel:
         # An isinstance check of a protocol takes as long as a small prediction.
         self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
         self._n_learnt = 0
+        self._uses_errors = False
         self._n_fitted = 0
         self._transform = self.new_transform(np.zeros(1))
         self._scale = ScaleChoice() if self.chooses_scale else None
@@ -139,31 +153,75 @@ class OutcomeModel:
         n_trials = len(self.trials)
         if self._n_learnt == n_trials:
             return
+        if self.trials.errors_differ and not self._uses_errors and self.weighs_errors:
+            if self._n_learnt:
+                # The values that it has learnt so far are others.
+                self.forget()
+            self._uses_errors = True
         # After `forget` the model learns at the former numbers of trials first.
         former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
         is_new = not former or former[-1] < n_trials
         for n_told in [*former, n_trials] if is_new else former:
             rows = self.trials.rows[self._n_learnt : n_told]
-            all_values = self.trials.values[:n_told]
+            all_values, new_transform = self.trials.values[:n_told], self.new_transform
+            if self._uses_errors:
+                all_values, _ = self.trials.observed(0, n_told)
+                new_transform = self._weighing_transform
             first = self._n_learnt == 0
             refit = n_told >= REFIT_GROWTH * self._n_fitted
             if refit and first:
-                self._transform = self.new_transform(all_values)
+                self._transform = new_transform(all_values)
             targets = self._transform(all_values[self._n_learnt :])
+            noise = self._noise(self._n_learnt, n_told) if self._uses_errors else None
             if not first:
-                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-                self._calibration.update(targets, *predicted)
-            self._surrogate.learn(rows, targets)
+                mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+                if noise is not None:
+                    std = np.sqrt(std * std + noise)
+                self._calibration.update(targets, mean, std)
+            if noise is None:
+                self._surrogate.learn(rows, targets)
+            else:
+                self._weighing.learn(rows, targets, noise)
             self._n_learnt = n_told
             if refit:
-                transform = self._transform if first else self.new_transform(all_values)
-                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
+                transform = self._transform if first else new_transform(all_values)
+                if noise is None:
+                    transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
                 if transform is not self._transform:
                     self._transform = transform
-                    self._surrogate.set_targets(transform(all_values))
+                    targets = transform(all_values)
+                    if noise is None:
+                        self._surrogate.set_targets(targets)
+                    else:
+                        self._weighing.set_targets(targets, self._noise(0, n_told))
                 self._n_fitted = n_told
         if is_new:
             self.learnt_at.append(n_trials)
+
+    @property
+    def weighs_errors(self) -> bool:
+        """Whether each trial has its own known noise in the model."""
+        return self.trials.errors_differ and isinstance(self._surrogate, WeighingSurrogate)
+
+    def _weighing_transform(self, values: FloatArray) -> Transform:
+        """Fit a transform to values with known errors, without a power: noise stays Gaussian."""
+        transform = self.new_transform(values)
+        if isinstance(transform, OutcomeTransform) and not transform.is_linear:
+            return OutcomeTransform(values, power=False)
+        return transform
+
+    def _noise(self, start: int, end: int) -> FloatArray:
+        """Return the variances of the noise of some trials' targets, shape (end - start,)."""
+        values, errors = self.trials.observed(start, end)
+        with np.errstate(divide="ignore"):
+            logs = np.log(errors) + self._transform.log_slopes(values)
+        return np.asarray(np.exp(2.0 * np.minimum(logs, _LARGEST_LOG_ERROR)))
+
+    @property
+    def _weighing(self) -> WeighingSurrogate:
+        """The surrogate, which weighs targets."""
+        assert isinstance(self._surrogate, WeighingSurrogate)
+        return self._surrogate
 
     @property
     def transform(self) -> Transform:

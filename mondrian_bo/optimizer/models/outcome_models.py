@@ -49,7 +49,9 @@ class OutcomeModels:
         """The models of outcomes that have a known value."""
         return [model for model in self.models if len(model.trials)]
 
-    def tell(self, rows: FloatArray, values: FloatArray) -> None:
+    def tell(
+        self, rows: FloatArray, values: FloatArray, observed: FloatArray | None = None
+    ) -> None:
         """Store the values of trials, O(1) each.
 
         Parameters
@@ -58,13 +60,16 @@ class OutcomeModels:
             The points.
         values : float64 array of shape (m, q)
             Values, larger is better; NaN where unknown. More columns than before add outcomes.
+        observed : float64 array of shape (m, q, 2) or None, default=None
+            With known errors, the values as observed and these errors, see :class:`Trials`.
         """
         while len(self.models) < values.shape[1]:
             new_trials = Trials(self._n_dimensions)
             self.models.append(self._new_model(new_trials, len(self.models)))
-        for model, column in zip(self.models, values.T, strict=False):
+        for i, (model, column) in enumerate(zip(self.models, values.T, strict=False)):
             known = ~np.isnan(column)
-            model.trials.tell(rows[known], column[known])
+            own = None if observed is None else observed[known, i]
+            model.trials.tell(rows[known], column[known], observed=own)
 
     def state(self) -> tuple[TrialsState, ...]:
         """Return what `restore` needs; O(1)."""

@@ -77,11 +77,18 @@ class OutcomeTransform:
         powered = _yeo_johnson(self._scaled(values), self._power)
         return np.asarray((powered - self._mean) / self._std)
 
-    def log_slopes(self, values: FloatArray) -> FloatArray:
-        """Return the logarithms of the derivatives at values, of which some must differ.
+    @property
+    def is_linear(self) -> bool:
+        """Whether there is no power transform: values are only clipped and standardised."""
+        return self._power == 1.0
 
-        Clipped values have the slope at the bound.
+    def log_slopes(self, values: FloatArray) -> FloatArray:
+        """Return the logarithms of the derivatives at values.
+
+        Clipped values have the slope at the bound, and those of a constant objective the slope 0.
         """
+        if self._spread == 0.0 or self._std == 0.0:
+            return np.full(len(values), -np.inf)
         scaled = self._scaled(values)
         # The logarithm of the quotient of the spread and the factor might overflow.
         slopes = math.log(SHRINK) - math.log(self._spread) - math.log(self._std)

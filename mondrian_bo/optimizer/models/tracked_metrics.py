@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
 from mondrian_bo.shared.array_types import FloatArray
 
@@ -18,11 +19,15 @@ class TrackedMetrics:
 
     def __init__(self, models: OutcomeModels) -> None:
         self._models = models
-        self._noise = KnownNoise(models.tell, models.outcome_moments)
+        own = self._outcome_models
+        self._noise = KnownNoise(models.tell, models.outcome_moments, models=own)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
         return len(self._models)
+
+    def _outcome_models(self) -> list[OutcomeModel]:
+        return self._models.models
 
     def tell_rows(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
         """Report trials; the arguments are those of :meth:`KnownNoise.tell`."""

@@ -81,13 +81,19 @@ class ParetoTrials:
         """Their values, shape (n, K); may be infinite, not NaN."""
         return self._values.rows
 
-    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
+    def tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        eligible: bool = True,
+        observed: FloatArray | None = None,
+    ) -> None:
         """Add trials with values of shape (m, K), O(n K) each; see :meth:`Trials.tell`.
 
         Trials that are not eligible neither dominate nor are near the front.
         """
-        for column, own in zip(self.columns, values.T, strict=True):
-            column.tell(rows, own, eligible)
+        for k, (column, own) in enumerate(zip(self.columns, values.T, strict=True)):
+            column.tell(rows, own, eligible, None if observed is None else observed[:, k])
         for value in values:
             self._n_dominating = self._counted(value, eligible)
             self._values.extend(value[None])

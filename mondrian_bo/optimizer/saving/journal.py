@@ -12,7 +12,7 @@ from mondrian_bo.shared.growing_array import GrowingArray
 
 
 class Batch(NamedTuple):
-    """The arguments of one call of `tell_rows` without standard errors.
+    """Trials that are told with the values to learn.
 
     Attributes
     ----------
@@ -24,12 +24,15 @@ class Batch(NamedTuple):
         Values of the constraints; NaN where unknown.
     nan_is_failure : bool
         Whether NaN means that a trial failed.
+    observed : float64 array of shape (m, K + q, 2) or None, default=None
+        With known standard errors, values and constraints as observed, and these errors.
     """
 
     rows: FloatArray
     values: FloatArray
     constraints: FloatArray
     nan_is_failure: bool
+    observed: FloatArray | None = None
 
 
 class Journal:
@@ -40,6 +43,9 @@ class Journal:
     n_dimensions, n_objectives : int
         Numbers d and K of columns.
     """
+
+    # Made when the first errors are known; NaN in trials without any.
+    _observed: GrowingArray | None = None
 
     def __init__(self, n_dimensions: int, n_objectives: int) -> None:
         self._rows = GrowingArray(n_dimensions)
@@ -53,14 +59,19 @@ class Journal:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        start = 0
+        start, n_objectives = 0, self._values.rows.shape[1]
         for n_trials, n_constraints, nan_is_failure in self._batches.rows.astype(int).tolist():
             here = slice(start, start + n_trials)
+            observed = None
+            if self._observed is not None:
+                own = self._observed.rows[here, : n_objectives + n_constraints].copy()
+                observed = None if np.isnan(own[..., 1]).all() else own
             yield Batch(
                 self._rows.rows[here].copy(),
                 self._values.rows[here].copy(),
                 self._constraints.rows[here, :n_constraints].copy(),
                 bool(nan_is_failure),
+                observed,
             )
             start += n_trials
 
@@ -73,6 +84,8 @@ class Journal:
             wider.extend(_padded(self._constraints.rows, n_constraints))
             self._constraints = wider
             n_columns = n_constraints
+        if batch.observed is not None or self._observed is not None:
+            self._note(batch.observed, m, self._values.rows.shape[1] + n_columns)
         self._rows.extend(batch.rows)
         self._values.extend(batch.values)
         self._constraints.extend(_padded(batch.constraints, n_columns))
@@ -80,21 +93,40 @@ class Journal:
         line = np.array([[m, n_constraints, batch.nan_is_failure]], dtype=np.float64)
         self._batches.extend(line)
 
+    def _note(self, observed: FloatArray | None, m: int, n_columns: int) -> None:
+        """Add what was observed in the next m trials; None is no known error."""
+        noted = self._observed
+        if noted is None or noted.rows.shape[1] < n_columns:
+            wider = GrowingArray(n_columns, 2)
+            former = np.full((len(self._rows), 0, 2), np.nan) if noted is None else noted.rows
+            wider.extend(_padded(former, n_columns))
+            noted = wider
+        noted.shorten(len(self._rows))
+        noted.extend(
+            _padded(np.full((m, 0, 2), np.nan) if observed is None else observed, n_columns)
+        )
+        self._observed = noted
+
     def shorten(self, n_batches: int) -> None:
         """Remove all batches but the first ones, and what is left of an interrupted `append`."""
         self._batches.shorten(n_batches)
         n_trials = int(self._batches.rows[:, 0].sum())
         for array in (self._rows, self._values, self._constraints):
             array.shorten(n_trials)
+        if self._observed is not None:
+            self._observed.shorten(n_trials)
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return the content as arrays, which `load` takes."""
-        return {
+        arrays = {
             "rows": self._rows.rows,
             "values": self._values.rows,
             "constraints": self._constraints.rows,
             "batches": self._batches.rows,
         }
+        if self._observed is not None:
+            arrays.update(observed=self._observed.rows[..., 0], errors=self._observed.rows[..., 1])
+        return arrays
 
     def load(self, arrays: Mapping[str, FloatArray]) -> None:
         """Take the content of another journal; this one is empty.
@@ -122,10 +154,20 @@ class Journal:
             raise ValueError(f"`constraints` has shape {constraints.shape}.")
         self._constraints = GrowingArray(constraints.shape[1])
         self._constraints.extend(constraints)
+        if "errors" in arrays:
+            n_columns = self._values.rows.shape[1] + constraints.shape[1]
+            observed = np.stack([arrays["observed"], arrays["errors"]], axis=-1)
+            if observed.shape != (n_trials, n_columns, 2) or (observed[..., 1] < 0.0).any():
+                raise ValueError(
+                    "`observed` or `errors` has another shape, or an error is below 0."
+                )
+            self._observed = GrowingArray(n_columns, 2)
+            self._observed.extend(observed)
         self._batches.extend(batches)
 
 
 def _padded(columns: FloatArray, n_columns: int) -> FloatArray:
     """Add columns of NaN on the right."""
-    padding = (0, 0), (0, n_columns - columns.shape[1])
+    padding = [(0, 0)] * columns.ndim
+    padding[1] = 0, n_columns - columns.shape[1]
     return np.pad(columns, padding, constant_values=np.nan)

@@ -21,7 +21,7 @@ from mondrian_bo.version import __version__
 FORMAT = "mondrian-bo optimizer"
 """What a file says it is."""
 
-VERSION = (1, 6)
+VERSION = (1, 7)
 """Version of the format. The first number changes where a former reader would go wrong, the second
 where something is added that a former reader may pass over."""
 

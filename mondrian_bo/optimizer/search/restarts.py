@@ -234,7 +234,13 @@ class RestartingSearch:
         """Number of trials told that did not fail."""
         return len(self.trials) - len(self.failed.learnt)
 
-    def tell(self, rows: FloatArray, values: FloatArray, eligible: BoolArray | None = None) -> None:
+    def tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        eligible: BoolArray | None = None,
+        observed: FloatArray | None = None,
+    ) -> None:
         """Add trials, one after the other.
 
         :class:`FailedTrials` decides what becomes of failed ones.
@@ -248,17 +254,22 @@ class RestartingSearch:
         eligible : bool array of shape (m,) or None, default=None
             Which of them may be the incumbent unless they failed, see :meth:`Trials.tell`; None is
             all.
+        observed : float64 array of shape (m, 2), or (m, K, 2), or None, default=None
+            With known errors, the values as observed and these errors, see :class:`Trials`.
         """
         missing = np.isnan(values).reshape(len(values), math.prod(values.shape[1:]))
         failed: BoolArray = np.asarray(missing.any(axis=1))
         for i in range(len(values)):
             row = rows[i : i + 1]
             if not failed[i]:
-                self._tell(row, values[i : i + 1], eligible is None or bool(eligible[i]))
+                own = None if observed is None else observed[i : i + 1]
+                self._tell(row, values[i : i + 1], eligible is None or bool(eligible[i]), own)
                 continue
             imputed = self.failed.add(row)
             if imputed is not None:
-                self._tell(row, imputed, False)
+                # It has no error that could differ from others.
+                own = np.stack([imputed, np.full_like(imputed, np.nan)], axis=-1)
+                self._tell(row, imputed, False, own)
 
     def state(self) -> SearchState:
         """Return what `restore` needs; O(1)."""
@@ -285,17 +296,19 @@ class RestartingSearch:
         for search in self.searches:
             search.forget()
 
-    def _tell(self, row: FloatArray, values: FloatArray, eligible: bool) -> None:
+    def _tell(
+        self, row: FloatArray, values: FloatArray, eligible: bool, observed: FloatArray | None
+    ) -> None:
         """Add one trial, shape (1, d); start or end a restarted search if it is due."""
         if not self._restarts or len(self.trials) == 0:
-            self.trials.tell(row, values, eligible)
+            self.trials.tell(row, values, eligible, observed)
             return
         assert isinstance(self.trials, Trials)
         counts = self._counts
         # A trial that is not eligible is no gain, whatever its value.
         value = float(values[0]) if eligible else -np.inf
         beside = self._compare(row[0], value, eligible, self.trials)
-        self.trials.tell(row, values, eligible)
+        self.trials.tell(row, values, eligible, observed)
         if self.current is self.whole:
             counts.n_still = 0 if beside.gained else counts.n_still + 1
             has_stalled = counts.n_still >= _STALLED
@@ -313,7 +326,7 @@ class RestartingSearch:
             beside_own = self._compare(row[0], value, eligible, own)
             counts.pressure = beside_own.pressure(counts.pressure)
             counts.n_without_gain = 0 if beside_own.gained else counts.n_without_gain + 1
-        own.tell(row, values, eligible)
+        own.tell(row, values, eligible, observed)
         has_stalled = counts.n_still >= _STALLED
         patience = counts.patience if has_stalled else _PATIENCE
         is_over = (

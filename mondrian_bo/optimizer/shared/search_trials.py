@@ -39,8 +39,16 @@ class SearchTrials(Protocol):
         """Return the number n of trials."""
         ...
 
-    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
-        """Add trials of shape (m, d) with their values.
+    def tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        eligible: bool = True,
+        observed: FloatArray | None = None,
+    ) -> None:
+        """Add trials of shape (m, d) with their values and, with known errors, what was observed.
+
+        The latter has the shape (m, 2), or (m, K, 2) with several objectives, see :class:`Trials`.
 
         Eligible trials may be the incumbent, and rank before all others: they have not failed,
         satisfy the constraints and, with a fidelity, are at its target.

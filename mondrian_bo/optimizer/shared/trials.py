@@ -22,6 +22,11 @@ KEY_DIGITS = 12
 row moves its entries by a few units of rounding, 1e-16 in most ranges."""
 
 
+_EQUAL = 2.0
+"""Largest ratio of known errors that do not differ, our choice: a noise per observation then gains
+nothing, and costs the estimate of a common one."""
+
+
 class TrialsState(NamedTuple):
     """What identifies a former state of :class:`Trials`.
 
@@ -33,12 +38,15 @@ class TrialsState(NamedTuple):
         The best trials.
     n_excluded : dict of bytes to int
         Numbers of excluded rows, by which of their entries are NaN.
+    errors_differ : bool
+        Whether known errors differ.
     """
 
     n_trials: int
     n_known: int
     best: list[tuple[bool, float, int]]
     n_excluded: dict[bytes, int]
+    errors_differ: bool
 
 
 def rounded(rows: FloatArray) -> FloatArray:
@@ -69,9 +77,14 @@ class Trials:
     ----------
     n_objectives : int
         Number of values of a trial: 1.
+    errors_differ : bool
+        Whether the known standard errors of the values differ by more than a factor of two, or some
+        values have none beside others that have one.
     """
 
     n_objectives = 1
+    errors_differ = False
+    _observed: GrowingArray | None = None
 
     def __init__(self, n_dimensions: int) -> None:
         self._rows = GrowingArray(n_dimensions)
@@ -95,8 +108,14 @@ class Trials:
         """Their values, shape (n,); may be infinite, not NaN."""
         return self._values.rows
 
-    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
-        """Add trials, O(1) each.
+    def tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        eligible: bool = True,
+        observed: FloatArray | None = None,
+    ) -> None:
+        """Add trials, O(1) each; with known errors, O(n).
 
         Parameters
         ----------
@@ -107,8 +126,14 @@ class Trials:
         eligible : bool, default=True
             Whether they may be the incumbent: they have not failed, satisfy the constraints and,
             with a fidelity, are at its target. Eligible trials rank before all others.
+        observed : float64 array of shape (m, 2) or None, default=None
+            With known standard errors, the values as observed and these errors, 0 where there is
+            none and NaN where the value is imputed. `values` are then what is known of the values,
+            by a model, too.
         """
         n_trials = len(self._rows)
+        if observed is not None or self._observed is not None:
+            self._note(values, observed)
         self._rows.extend(rows)
         self._values.extend(values)
         for i, value in enumerate(values.tolist()):
@@ -120,10 +145,39 @@ class Trials:
                 heapq.heappushpop(self._best, entry)
             self._known[rounded(rows[i]).tobytes()] = None
 
+    def _note(self, values: FloatArray, observed: FloatArray | None) -> None:
+        """Store observed values and errors of the next trials; None is values without errors."""
+        noted = self._observed
+        if noted is None:
+            if observed is None or not (observed[:, 1] > 0.0).any():
+                return
+            noted = GrowingArray(2)
+            noted.extend(_exact(self.values))
+        # What an interrupted call has left is removed.
+        noted.shorten(len(self._rows))
+        noted.extend(_exact(values) if observed is None else observed)
+        errors = noted.rows[:, 1]
+        # Maxima and minima without NaN.
+        largest = float(np.fmax.reduce(errors, initial=0.0))
+        smallest = float(np.fmin.reduce(errors, initial=np.inf))
+        self._observed, self.errors_differ = noted, largest > _EQUAL * smallest
+
+    def observed(self, start: int, end: int) -> tuple[FloatArray, FloatArray]:
+        """Return the values of some trials as observed, and their errors, shape (end - start,).
+
+        An error is 0 where none is known. There are known errors.
+        """
+        assert self._observed is not None
+        values, errors = self._observed.rows[start:end].T
+        return values, np.nan_to_num(errors, posinf=np.inf)
+
     def chosen(self, which: BoolArray) -> Trials:
         """Return some of the trials; `which` has shape (n,). All of them count as eligible."""
         some = Trials(self.rows.shape[1])
-        some.tell(self.rows[which], self.values[which])
+        observed = None if self._observed is None else self._observed.rows[which]
+        some.tell(self.rows[which], self.values[which], observed=observed)
+        # They count as those of all trials do.
+        some.errors_differ = self.errors_differ
         return some
 
     def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
@@ -198,12 +252,17 @@ class Trials:
     def state(self) -> TrialsState:
         """Return what `restore` needs; O(1)."""
         n_excluded = {key: len(rows) for key, (_, rows) in self._excluded.items()}
-        return TrialsState(len(self), len(self._known), self._best.copy(), n_excluded)
+        return TrialsState(
+            len(self), len(self._known), self._best.copy(), n_excluded, self.errors_differ
+        )
 
     def restore(self, state: TrialsState) -> None:
         """Remove what was added after a state; O(what is removed)."""
         self._rows.shorten(state.n_trials)
         self._values.shorten(state.n_trials)
+        if self._observed is not None:
+            self._observed.shorten(state.n_trials)
+        self.errors_differ = state.errors_differ
         self._best = state.best.copy()
         # The last entry of a dictionary is the latest.
         while len(self._known) > state.n_known:
@@ -211,3 +270,8 @@ class Trials:
         for key, (_, rows) in self._excluded.items():
             while len(rows) > state.n_excluded.get(key, 0):
                 rows.popitem()
+
+
+def _exact(values: FloatArray) -> FloatArray:
+    """Return values without known errors as observed ones, shape (m, 2)."""
+    return np.column_stack([values, np.zeros(len(values))])

@@ -101,13 +101,23 @@ class Covariance(NamedTuple):
         result *= self.amplitude
         return result
 
-    def of_targets(self, points: FloatArray) -> FloatArray:
-        """Return the lower triangle of the covariances of targets at points, shape (n, n)."""
+    def of_targets(self, points: FloatArray, known_noise: FloatArray | None = None) -> FloatArray:
+        """Return the lower triangle of the covariances of targets at points, shape (n, n).
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, d)
+            Points.
+        known_noise : float64 array of shape (n,) or None, default=None
+            Variances of further noise, which differ between targets; None is none.
+        """
         n = len(points)
         result = np.zeros((n, n))
         kernel_matrix(points, self, result, _NO_FACTORS)
         result *= self.amplitude
         result.ravel()[:: n + 1] += self.independent_noise
+        if known_noise is not None:
+            result.ravel()[:: n + 1] += known_noise
         return result
 
 

@@ -8,7 +8,7 @@ smallest noise and, where inputs repeat, the log odds of the shared part of the 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -59,6 +59,14 @@ _REJECTED_LOSS = 1e10
 
 _NO_DUPLICATES: IntArray = np.empty((0, 2), dtype=np.int64)
 """No pairs of equal points."""
+
+
+LeafData: TypeAlias = (
+    tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, FloatArray | None]
+)
+"""Points of a leaf, shape (n, d), their targets, shape (n,), and the known variances of the noise
+of each target beside that which is fitted, shape (n,); without these, or with None, there is none.
+"""
 
 
 class Prior(NamedTuple):
@@ -153,7 +161,7 @@ def initial_estimates(categorical: BoolArray, prior: Prior) -> list[Estimate]:
 
 
 def fit_hyperparameters(
-    leaves: list[tuple[FloatArray, FloatArray]],
+    leaves: list[LeafData],
     initial: list[Estimate],
     prior: Prior,
     max_iterations: int,
@@ -164,8 +172,8 @@ def fit_hyperparameters(
 
     Parameters
     ----------
-    leaves : list of (points, targets)
-        Points of shape (n_k, d) and targets of shape (n_k,) of leaves with independent processes.
+    leaves : list of LeafData
+        Leaves with independent processes, of n_k points.
     initial : list of Estimate
         Start of the maximisation for each smoothness.
     prior : Prior
@@ -195,14 +203,14 @@ def best_estimates(*found: list[Estimate]) -> list[Estimate]:
 
 
 def _maximise_posterior(
-    leaves: list[tuple[FloatArray, FloatArray]],
+    leaves: list[LeafData],
     start: Estimate,
     prior: Prior,
     max_iterations: int,
 ) -> Estimate:
     """Return the maximum for one smoothness."""
     initial = start.covariance
-    data = [_leaf_of(points, targets, prior) for points, targets in leaves]
+    data = [_leaf_of(points, targets, prior, *noise) for points, targets, *noise in leaves]
 
     def negative_log_posterior(theta: FloatArray) -> tuple[float, FloatArray]:
         covariance = _covariance_at(theta, initial)
@@ -319,8 +327,8 @@ class _Leaf(NamedTuple):
 
     Attributes
     ----------
-    points, targets
-        As in :func:`fit_hyperparameters`.
+    points, targets, known_noise
+        See :data:`LeafData`.
     duplicates : int64 array of shape (k, 2)
         Pairs of equal points, as far as they may share noise.
     kernel, factors, matrix, weights : float64 arrays of shape (n, n)
@@ -329,6 +337,7 @@ class _Leaf(NamedTuple):
 
     points: FloatArray
     targets: FloatArray
+    known_noise: FloatArray | None
     duplicates: IntArray
     kernel: FloatArray
     factors: FloatArray
@@ -336,11 +345,13 @@ class _Leaf(NamedTuple):
     weights: FloatArray
 
 
-def _leaf_of(points: FloatArray, targets: FloatArray, prior: Prior) -> _Leaf:
+def _leaf_of(
+    points: FloatArray, targets: FloatArray, prior: Prior, known_noise: FloatArray | None = None
+) -> _Leaf:
     """Return the data of a leaf with room."""
     duplicates = _duplicates(points) if prior.noise_share else _NO_DUPLICATES
     room = (np.zeros((len(points), len(points))) for _ in range(4))
-    return _Leaf(points, targets, duplicates, *room)
+    return _Leaf(points, targets, known_noise, duplicates, *room)
 
 
 def _log_marginal_likelihood(
@@ -350,18 +361,22 @@ def _log_marginal_likelihood(
 
     The value follows Rasmussen2006, Algorithm 2.1 and eq. 5.8, the gradient eq. 5.9.
     """
-    points, targets, duplicates, kernel, factors, matrix, weights = leaf
+    points, targets, known_noise, duplicates, kernel, factors, matrix, weights = leaf
     n, d = points.shape
     _, amplitude, noise, _, smoothness, shared_noise = covariance
     independent = covariance._replace(shared_noise=0.0) if shared_noise else covariance
     kernel_matrix(points, independent, kernel, factors)
     variances = amplitude, noise, shared_noise, mean_variance
     _write_target_covariances(kernel, variances, duplicates, matrix)
+    if known_noise is not None:
+        matrix.ravel()[:: n + 1] += known_noise
     # Algorithm 2.1, line 2: L = cholesky(K_y). LAPACK's arrays are transposed, and it overwrites
     # the lower triangle of `matrix` with L, which is an upper triangle to it.
     _, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         _write_target_covariances(kernel, variances, duplicates, matrix)
+        if known_noise is not None:
+            matrix.ravel()[:: n + 1] += known_noise
         matrix[:] = factorise(matrix)
     alpha, _ = lapack.dpotrs(matrix.T, targets, lower=0)  # line 3: alpha = L^T \ (L \ y)
     value = -0.5 * (  # line 7

@@ -124,6 +124,7 @@ class InputWarping:
         covariance: Covariance,
         prior: Prior,
         keeps: BoolArray | None = None,
+        known_noise: FloatArray | None = None,
     ) -> tuple[FloatArray, Covariance] | None:
         """Choose the warps by the evidence of the targets, one input after the other.
 
@@ -139,6 +140,8 @@ class InputWarping:
             Their prior.
         keeps : bool array of shape (d,) or None, default=None
             Which inputs keep their warp; None is none of them.
+        known_noise : float64 array of shape (n,) or None, default=None
+            Known variances of the noise of each target; None is none.
 
         Returns
         -------
@@ -151,9 +154,10 @@ class InputWarping:
         rows = self.inverse(warped)
         part = np.linspace(0, n - 1, min(n, _LAST)).astype(np.int64)
         some, some_targets = rows[part], targets[part]
+        some_noise = None if known_noise is None else known_noise[part]
 
         def fitted(ends: IntArray, start: Covariance, iterations: int) -> Estimate:
-            leaf = _warped(some, ends), some_targets
+            leaf = _warped(some, ends), some_targets, some_noise
             return fit_hyperparameters([leaf], [Estimate(start)], prior, iterations)[0]
 
         def changed(j: int, end: int) -> tuple[IntArray, Estimate]:

@@ -8,6 +8,7 @@ from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Estimate,
+    LeafData,
     Prior,
     best_estimates,
     fit_hyperparameters,
@@ -67,7 +68,7 @@ class RepeatedFit:
         self.n_due = 0.0
         self._n_at_restart = 0
 
-    def fit(self, leaves: list[tuple[FloatArray, FloatArray]], n_points: int) -> None:
+    def fit(self, leaves: list[LeafData], n_points: int) -> None:
         """Fit to some leaves of all points, of which there are `n_points`.
 
         See :func:`fit_hyperparameters`, also for the time.

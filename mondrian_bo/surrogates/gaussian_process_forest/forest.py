@@ -9,13 +9,12 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.shared.growing_array import GrowingArray
-from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
+from mondrian_bo.surrogates.gaussian_process.fit import LeafData, Prior
 from mondrian_bo.surrogates.gaussian_process.repeated_fit import RepeatedFit
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
@@ -82,6 +81,8 @@ class GaussianProcessForest:
     (S, k, d) with S = 1 or one for each tree, and the processes `rows`, shape (k, d).
     """
 
+    _known_noise: GrowingArray | None = None
+
     def __init__(
         self,
         ensemble: Ensemble,
@@ -142,9 +143,10 @@ class GaussianProcessForest:
         return np.concatenate(self._batches, axis=1) if trees is None else trees.points
 
     @property
-    def samples(self) -> tuple[FloatArray, FloatArray]:
-        """The points as the processes see them, shape (n, d), and their targets, shape (n,)."""
-        return self._rows.rows, self._targets.rows
+    def samples(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """The points as the processes see them, (n, d), their targets and known noise, (n,)."""
+        noise = None if self._known_noise is None else self._known_noise.rows
+        return self._rows.rows, self._targets.rows, noise
 
     @property
     def covariance(self) -> Covariance:
@@ -190,12 +192,7 @@ class GaussianProcessForest:
     def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
         """Fit the hyper-parameters to some points, for the split rates of trees yet to be grown.
 
-        Parameters
-        ----------
-        rows : float64 array of shape (k, d)
-            The points as the processes see them.
-        targets : float64 array of shape (k,)
-            Their targets.
+        Rows, shape (k, d), are points as the processes see them; targets have the shape (k,).
         """
         self._fits.prepare((rows, targets), _ITERATIONS_BEFORE_TREES)
 
@@ -203,18 +200,27 @@ class GaussianProcessForest:
         """Set the hyper-parameters of an empty forest; no fit changes them."""
         self._fits.fix(covariance)
 
-    def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
+    def learn(
+        self,
+        points: FloatArray,
+        rows: FloatArray,
+        targets: FloatArray,
+        known_noise: FloatArray | None = None,
+    ) -> None:
         """Learn more points.
 
         Parameters
         ----------
         points : float64 array of shape (S, k, d)
             The points as the trees see them.
-        rows : float64 array of shape (k, d)
-            The points as the processes see them.
-        targets : float64 array of shape (k,)
-            Their targets.
+        rows, targets, known_noise : float64 arrays of shape (k, d), (k,) and (k,) or None
+            The points as the processes see them, their targets, and the known variances of the
+            noise of these beside the common noise that is fitted; None if no point has any.
         """
+        if known_noise is not None:
+            if self._known_noise is None:
+                self._known_noise = GrowingArray()
+            self._known_noise.extend(known_noise)
         self._rows.extend(rows)
         self._targets.extend(targets)
         if self._trees is None:
@@ -230,8 +236,10 @@ class GaussianProcessForest:
             self._trees.extend(points, targets, self._rates()[None])
             self._mark_stale(self._trees, points, n_nodes)
 
-    def set_targets(self, targets: FloatArray) -> None:
-        """Replace all targets; the trees do not depend on them."""
+    def set_targets(self, targets: FloatArray, known_noise: FloatArray | None = None) -> None:
+        """Replace all targets, and their known noise if it is given; the trees stay."""
+        if known_noise is not None and self._known_noise is not None:
+            self._known_noise.replace(known_noise.copy())
         self._targets.replace(targets.copy())
         if self._trees is not None:
             self._trees.set_targets(targets)
@@ -324,10 +332,7 @@ class GaussianProcessForest:
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Predict each target from all others, with the present hyper-parameters.
 
-        Returns
-        -------
-        residuals, variances : float64 arrays of shape (C, n)
-            Targets minus their predictive means in each tree, and their predictive variances.
+        Returns targets minus predictive means, and predictive variances, both of shape (C, n).
         """
         self.update()
         residuals = np.empty((self.n_components, self.n_points))
@@ -337,14 +342,6 @@ class GaussianProcessForest:
                 residuals[t, members], variances[t, members] = process.leave_one_out(*moments)
         return residuals, variances
 
-    def decorrelate(self, columns: FloatArray) -> FloatArray:
-        """Return ``L^-1 columns``, shape (n, k), where ``L L'`` is the covariance of all targets.
-
-        As if all points were in one leaf, with the present hyper-parameters.
-        """
-        factor = factorise(self.covariance.of_targets(self._rows.rows))
-        return np.asarray(lapack.dtrtrs(factor, columns, lower=1)[0])
-
     @contextmanager
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Learn further points inside a ``with`` block, without a fit of the hyper-parameters."""
@@ -353,6 +350,8 @@ class GaussianProcessForest:
         saved = (trees, self._batches, self._leaves, self._tables, self._fits.n_due)
         self._rows.extend(rows)
         self._targets.extend(targets)
+        if self._known_noise is not None:
+            self._known_noise.extend(np.zeros(len(rows)))
         self._leaves = [leaves.copy() for leaves in self._leaves]
         self._tables = [table.duplicate() for table in self._tables]
         self._fits.n_due = math.inf
@@ -372,6 +371,8 @@ class GaussianProcessForest:
         finally:
             self._rows.shorten(n_points)
             self._targets.shorten(n_points)
+            if self._known_noise is not None:
+                self._known_noise.shorten(n_points)
             self._trees, self._batches, self._leaves, self._tables, self._fits.n_due = saved
             for stale in self._stale:
                 stale.clear()
@@ -392,16 +393,18 @@ class GaussianProcessForest:
 
     def _fit(self) -> None:
         """Fit the hyper-parameters to random leaves; all leaves are stale then."""
-        parts, n_points = [], 0
+        parts: list[LeafData] = []
+        n_points = 0
         rng = np.random.default_rng(self._fit_seed)
         leaves = [(t, leaf) for t in range(self.n_components) for leaf in self._nodes_of_leaves(t)]
         for t, leaf in (leaves[k] for k in rng.permutation(len(leaves))):
             members = self._members(t, leaf)
             rows, targets = self._rows.rows[members], self._targets.rows[members]
+            noise = None if self._known_noise is None else self._known_noise.rows[members]
             if n_points and n_points + len(targets) > self._fit_points:
                 continue
             n_points += len(targets)
-            parts.append((rows, targets))
+            parts.append((rows, targets, noise))
         # Before: leaves may not stay as they are if the fit is interrupted.
         self._mark_all_stale()
         self._fits.fit(parts, self.n_points)
@@ -415,8 +418,10 @@ class GaussianProcessForest:
             for k, node in enumerate(stale):
                 members = self._members(t, node)
                 rows, targets = self._rows.rows[members], self._targets.rows[members]
+                noise = None if self._known_noise is None else self._known_noise.rows[members]
                 former = self._leaves[t].get(node)
-                self._leaves[t][node] = leaf = GaussianProcessLeaf(rows, targets, *settings, former)
+                leaf = GaussianProcessLeaf(rows, targets, *settings, former, noise)
+                self._leaves[t][node] = leaf
                 self._tables[t].enter(node, leaf)
                 if self._trees is not None:
                     messages[k] = leaf.message(self._gamma_1)

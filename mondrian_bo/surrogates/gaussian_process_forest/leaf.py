@@ -48,8 +48,11 @@ class GaussianProcessLeaf:
         The covariance, noise included, is multiplied by ``(strength + residual) / (strength + n)``:
         its maximum-likelihood factor, shrunk towards 1 by `strength` further points.
     former : GaussianProcessLeaf or None, default=None
-        A leaf with the same hyper-parameters. If it is large and has the first of the points, it is
-        extended.
+        A leaf with the same hyper-parameters. If it is large and has the first of the points, with
+        the same known noise, it is extended.
+    known_noise : float64 array of shape (n,) or None, default=None
+        Known variances of the noise of each target, beside that of the hyper-parameters; None is
+        none. No factor multiplies them: `scale_strength` does not count then.
 
     Attributes
     ----------
@@ -63,7 +66,9 @@ class GaussianProcessLeaf:
     scale : float
         Factor of all covariances, noise included.
     noise : float
-        Variance of the noise that is independent for each target.
+        Variance of the noise that is independent for each target, without what is known of it.
+    known_noise
+        As given.
 
     Notes
     -----
@@ -72,6 +77,7 @@ class GaussianProcessLeaf:
     """
 
     posterior: Posterior
+    known_noise: FloatArray | None = None
 
     def __init__(
         self,
@@ -80,15 +86,18 @@ class GaussianProcessLeaf:
         covariance: Covariance,
         scale_strength: float = math.inf,
         former: GaussianProcessLeaf | None = None,
+        known_noise: FloatArray | None = None,
     ) -> None:
         self._covariance = covariance
+        self.known_noise = known_noise
         n, extended = len(points), None
         if former is not None and len(former.posterior.points) >= _FEWEST_EXTENDED:
-            extended = former._extended(points, targets)
+            extended = former._extended(points, targets, known_noise)
         if extended is not None:
             self.posterior, self._log_determinant = extended
         else:
-            factor = factorise(covariance.of_targets(points))  # Algorithm 2.1, line 2
+            matrix = covariance.of_targets(points, known_noise)
+            factor = factorise(matrix)  # Algorithm 2.1, line 2
             self._log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
             right_sides = np.stack([np.ones(n), targets], axis=1)
             solutions, _ = lapack.dpotrs(factor, right_sides, lower=1)  # line 3, for 1 and y
@@ -107,14 +116,16 @@ class GaussianProcessLeaf:
         centred = targets - self.location
         residual = max(float(centred @ (solved_targets - self.location * solved_ones)), 0.0)
         self.scale = 1.0
-        if scale_strength < math.inf:
+        if scale_strength < math.inf and known_noise is None:
             self.scale = (scale_strength + residual) / (scale_strength + n)
         self.precision = precision / self.scale
         self.residual = residual / self.scale
         self.log_determinant = self._log_determinant + n * math.log(self.scale)
         self.noise = covariance.independent_noise * self.scale
 
-    def _extended(self, points: FloatArray, targets: FloatArray) -> tuple[Posterior, float] | None:
+    def _extended(
+        self, points: FloatArray, targets: FloatArray, known_noise: FloatArray | None
+    ) -> tuple[Posterior, float] | None:
         """Return posterior and log det A of the points here and further ones, O(n^2) for each.
 
         None if the first of the points are others, or if A must be factorised anew.
@@ -123,8 +134,17 @@ class GaussianProcessLeaf:
         n_known = len(posterior.points)
         if n_known >= len(points) or not np.array_equal(posterior.points, points[:n_known]):
             return None
-        for point, target in zip(points[n_known:], targets[n_known:], strict=True):
-            posterior, variance = append_point(posterior, point, target, self._covariance)
+        covariance = self._covariance
+        if known_noise is not None:
+            former = self.known_noise
+            if former is None or not np.array_equal(former, known_noise[:n_known]):
+                return None
+        for k in range(n_known, len(points)):
+            if known_noise is not None:
+                noise = self._covariance.noise + float(known_noise[k])
+                covariance = self._covariance._replace(noise=noise)
+            point, target = points[k], targets[k]
+            posterior, variance = append_point(posterior, point, target, covariance)
             if not variance > 0.5 * self._covariance.independent_noise:
                 # What rounding errors leave of the variance is not above its smallest value.
                 return None

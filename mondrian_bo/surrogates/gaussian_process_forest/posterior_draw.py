@@ -199,7 +199,9 @@ def draw_of_leaf(
     points, _, (solved_ones, solved_targets), _ = leaf.posterior
     whitening = leaf.whitening
     prior_std = math.sqrt(leaf.scale * covariance.amplitude)
-    noise_std = math.sqrt(leaf.noise)
+    noise_std: float | FloatArray = math.sqrt(leaf.noise)
+    if leaf.known_noise is not None:
+        noise_std = np.sqrt(leaf.noise + leaf.known_noise)
     at_points = prior_std * prior(points) + noise_std * rng.standard_normal(len(points))
     weights = solved_targets - mean * solved_ones - whitening @ (at_points @ whitening)
 

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Gradients, RandomFunction
+from mondrian_bo.surrogates.gaussian_process.covariance import factorise
 from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -74,6 +76,8 @@ class GaussianProcessForestSurrogate:
     TypeError, ValueError
         If an option is not as described.
     """
+
+    weighs_targets = True
 
     def __init__(
         self,
@@ -147,15 +151,17 @@ class GaussianProcessForestSurrogate:
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
         self._warping.fix(like.warping)
 
-    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
-        """Learn more rows."""
-        self._forest.learn(*self._inputs(rows, True), targets.copy())
+    def learn(
+        self, rows: FloatArray, targets: FloatArray, known_noise: FloatArray | None = None
+    ) -> None:
+        """Learn more rows; see :class:`mondrian_bo.surrogates.base.WeighingSurrogate`."""
+        self._forest.learn(*self._inputs(rows, True), targets.copy(), known_noise)
         if self._warping.count(len(targets)):
             self._choose_warps()
 
-    def set_targets(self, targets: FloatArray) -> None:
+    def set_targets(self, targets: FloatArray, known_noise: FloatArray | None = None) -> None:
         """Replace the targets of all rows."""
-        self._forest.set_targets(targets)
+        self._forest.set_targets(targets, known_noise)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the trees, both of shape (C, m)."""
@@ -217,7 +223,9 @@ class GaussianProcessForestSurrogate:
         forest = self._forest
         if not forest.has_single_leaf or len(columns) != forest.n_points:
             return None
-        return forest.decorrelate(columns)
+        rows, _, known_noise = forest.samples
+        factor = factorise(forest.covariance.of_targets(rows, known_noise))
+        return np.asarray(lapack.dtrtrs(factor, columns, lower=1)[0])
 
     def left_out(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict each value from all others, by one process that is fitted to these alone."""
@@ -245,13 +253,14 @@ class GaussianProcessForestSurrogate:
 
     def _choose_warps(self) -> None:
         """Choose the warps, and give the processes the rows with them."""
-        rows, targets = self._forest.samples
+        rows, targets, known_noise = self._forest.samples
         keeps: BoolArray | None = None
         if (self._absent_entries == _UNKNOWN_NUMBER).any():
             # The entry of an absent number has no place on another scale.
             absent = np.abs(self._warping.inverse(rows) - _UNKNOWN_NUMBER) < _ROUNDING
             keeps = np.asarray(absent.any(axis=0))
-        found = self._warping.choose(rows, targets, self._forest.covariance, self._prior, keeps)
+        start = self._forest.covariance
+        found = self._warping.choose(rows, targets, start, self._prior, keeps, known_noise)
         if found is not None:
             rows, covariance = found
             self._forest.rescale(rows, np.ones(rows.shape[1]), targets.copy(), covariance)

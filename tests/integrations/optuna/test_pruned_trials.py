@@ -218,9 +218,9 @@ def test_predictions_are_known_noise(monkeypatch) -> None:
     monkeypatch.setattr(
         known_noise.KnownNoise,
         "tell",
-        lambda self, rows, values, errors, learn=None: (
-            told.append((values.copy(), errors.copy()))
-            or original(self, rows, values, errors, learn)
+        lambda self, rows, values, errors, learn=None, weighs=True: (
+            told.append((values.copy(), errors.copy(), weighs))
+            or original(self, rows, values, errors, learn, weighs)
         ),
     )
 
@@ -234,7 +234,9 @@ def test_predictions_are_known_noise(monkeypatch) -> None:
 
     sampler = MondrianSampler(seed=0, n_startup_trials=3)
     study = optimize(make_study(sampler), objective, 24)
-    errors = np.concatenate([errors[:, 0] for _, errors in told])
+    errors = np.concatenate([errors[:, 0] for _, errors, _ in told])
+    # Predicted ends keep the average of what remains.
+    assert not any(weighs for *_, weighs in told)
     assert (errors > 0.0).sum() >= 8
     # Complete trials have no error.
     assert (errors == 0.0).sum() >= 8

@@ -52,7 +52,8 @@ class Recorder:
         self.values, self.portions = [], []
         self.noise = KnownNoise(self.learn, self.predict)
 
-    def learn(self, rows, values):
+    def learn(self, rows, values, observed):
+        assert observed is None  # no model weighs trials
         self.values.extend(values[:, 0].tolist())
         self.portions.append(len(values))
 
@@ -172,7 +173,7 @@ def test_a_value_of_infinite_error_has_the_variance_of_the_model():
 def test_an_outcome_without_a_prediction_is_learnt_as_observed():
     """A constraint that appears later has no model yet."""
     learnt = []
-    noise = KnownNoise(lambda rows, values: learnt.append(values), Recorder(1.0, 2.0).predict)
+    noise = KnownNoise(lambda _, values, __: learnt.append(values), Recorder(1.0, 2.0).predict)
     noise.tell(np.zeros((8, 2)), np.ones((8, 1)), np.zeros((8, 1)))
     noise.tell(np.zeros((1, 2)), np.array([[6.0, 6.0]]), np.ones((1, 2)))
     np.testing.assert_allclose(learnt[-1], [[5.0, 6.0]])
@@ -262,10 +263,10 @@ def test_a_value_that_is_not_known_leaves_all_other_errors():
     for without, expected, got in zip(*moments, strict=True):
         np.testing.assert_array_equal(got[:, 1], expected[:, 1])
         assert not np.allclose(got[:, 0], without[:, 0], rtol=1e-3)
-    # Ten times larger errors of the known values, in one call or one after the other.
+    # Larger errors of the known values, in one call or one after the other.
     for n_calls in (1, 24):
         noisy = MondrianOptimizer(SPACE, constraints=["c"], seed=0)
         for part in np.array_split(np.arange(24), n_calls):
-            told = rows[part], gaps[part], constraints[part], 10.0 * errors[part]
+            told = rows[part], gaps[part], constraints[part], 3.0 * errors[part]
             noisy.tell_rows(*told, nan_is_failure=False)
-        assert (noisy.predict_rows(rows)[1] > moments[2][1]).all()
+        assert (noisy.predict_rows(rows)[1] > moments[0][1]).all()

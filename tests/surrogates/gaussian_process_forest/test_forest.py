@@ -152,7 +152,7 @@ def test_hyper_parameters_are_fitted_to_current_leaves(monkeypatch, step):
     forest = forest_of(points, targets, 20, range(step, 150, step))
     assert len(fitted) > 5 or step == 50
     for leaves in fitted:
-        for rows, their_targets in leaves:
+        for rows, their_targets, _ in leaves:
             assert len(rows) <= 20
             places = [int(np.flatnonzero((points == row).all(axis=1))[0]) for row in rows]
             assert len(set(places)) == len(places)

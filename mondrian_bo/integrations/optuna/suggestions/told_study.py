@@ -224,7 +224,9 @@ class ToldStudy:
         told = list(compress(new, known))
         errors = self.reader.errors_of(told)
         costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
-        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
+        # Predicted ends of pruned trials: searches that weigh them gain nothing, and some lose.
+        told_rows = rows[known], outcomes[known], constraints[known], errors
+        optimizer.tell_rows(*told_rows, costs=costs, weighs=False)
         evaluated = [one.values for one in finished if one.replaced]
         if evaluated:
             own = encode_leniently(optimizer.space, evaluated)
