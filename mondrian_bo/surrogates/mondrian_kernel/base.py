@@ -28,7 +28,11 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.cell_weights import CellWeights
 from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES, Loss
-from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
+from mondrian_bo.surrogates.mondrian_kernel.features import (
+    MondrianFeatures,
+    rows_of,
+    training_rows_of,
+)
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
@@ -257,7 +261,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     def _fit_features(self, data: FloatArray) -> csr_matrix:
         self._keep_settings(*self._kept)
         self.features_ = self._new_features()
-        return self.features_.fit(data)._training_rows()
+        return training_rows_of(self.features_.fit(data))
 
     def _descend(self, data: FloatArray, targets: FloatArray, loss: Loss, epsilon: float) -> None:
         """Take a gradient step at each of further samples, whose targets have shape (K, m).
@@ -300,7 +304,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the functions at inputs, shape (n_samples, 1 or n_classes)."""
         check_is_fitted(self, "_cell_weights")
-        return self._cell_weights.values(self.features_._rows(check_samples(self, X)))
+        return self._cell_weights.values(rows_of(self.features_, check_samples(self, X)))
 
 
 def _learn_more(

@@ -256,12 +256,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
             If the features have not been fitted.
         """
         check_is_fitted(self, "partitions_")
-        return self._rows(check_samples(self, X))
-
-    def _rows(self, data: FloatArray) -> csr_matrix:
-        """Return the features of checked inputs, whatever output scikit-learn is set to."""
-        cells, stays = self.partitions_.locate(self._seen(data))
-        return indicator_features(cells, self.partitions_.n_cells, stays)
+        return rows_of(self, check_samples(self, X))
 
     @reads
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
@@ -315,12 +310,21 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         csr_matrix of shape (n_samples, n_cells)
             As `transform` returns it.
         """
-        return self.fit(X)._training_rows()
-
-    def _training_rows(self) -> csr_matrix:
-        """Return the features of the fitted inputs, whatever output scikit-learn is set to."""
-        return indicator_features(self.partitions_.cells, self.partitions_.n_cells)
+        return training_rows_of(self.fit(X))
 
     @property
     def _n_features_out(self) -> int:
         return self.partitions_.n_cells
+
+
+def rows_of(features: MondrianFeatures, data: FloatArray) -> csr_matrix:
+    """Return the features of checked inputs, whatever output scikit-learn is set to."""
+    partitions = features.partitions_
+    cells, stays = partitions.locate(features._seen(data))
+    return indicator_features(cells, partitions.n_cells, stays)
+
+
+def training_rows_of(features: MondrianFeatures) -> csr_matrix:
+    """Return the features of the fitted inputs, whatever output scikit-learn is set to."""
+    partitions = features.partitions_
+    return indicator_features(partitions.cells, partitions.n_cells)
