@@ -437,14 +437,17 @@ class RowOptimizer(Transactional[OptimizerState]):
     def _is_taken(self, row: FloatArray, running: Collection[bytes]) -> bool:
         """Whether a trial with the parameters of a row has been told, or ruled out, or is running.
 
-        A trial is told with the row that its parameters are encoded to. In a narrow range far from
-        0 this row is another one, as decoding rounds.
+        They are encoded to another row where decoding rounds: in narrow ranges far from 0.
         """
         is_taken = self._search.trials.is_taken
         return is_taken(row, running) or (
             self._decoding_rounds
             and is_taken(self.space.to_unit(self.space.from_unit(row)), running)
         )
+
+    def knows(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+        """Whether an encoded point, shape (d,), is one that was told or ruled out, or runs."""
+        return self._search.trials.is_taken(row, running)
 
     @transaction
     def exclude_rows(self, rows: FloatArray) -> None:
