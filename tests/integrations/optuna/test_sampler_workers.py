@@ -11,6 +11,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
 from studies import make_study
 
 from mondrian_bo import MondrianSampler
@@ -174,3 +175,15 @@ def test_a_number_that_another_trial_has_is_not_the_nearest(is_running, x, left)
         proposals.publish(study, study.get_trials(deepcopy=False)[-1], {"n": 100.0, "x": 0.25})
         found.append(trial.suggest_int("n", 200, 230, step=10))
     assert sorted(found) == sorted(left)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_of_trials_that_were_pruned_without_a_report_are_left_out(seed):
+    """So that a branch that no trial with a value has had is tried as a whole."""
+    sampler = MondrianSampler(seed=seed)
+    study, tried = optuna.create_study(sampler=sampler), []
+    for _ in range(6):
+        trial = study.ask()
+        tried.append(trial.suggest_int("n", 1, 6))
+        study.tell(trial, state=TrialState.PRUNED)
+    assert len(set(tried)) == 6

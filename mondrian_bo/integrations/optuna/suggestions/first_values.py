@@ -232,7 +232,7 @@ class FirstValues:
         return value
 
     def _values_beside(self) -> list[dict[str, float]]:
-        """Return values of the other trials that run, ran when this one began, or have failed."""
+        """Return values of the other trials that run, ran when this one began, or have no value."""
         trials = self._study.get_trials(deepcopy=False)
         began = local_time(self._trial.datetime_start)
         known = {**self._trial.distributions, self._name: self._distribution}
@@ -242,6 +242,7 @@ class FirstValues:
             if one.number != self._trial.number
             and (
                 one.state in (TrialState.RUNNING, TrialState.FAIL)
+                or (one.state == TrialState.PRUNED and not one.intermediate_values)
                 or (
                     one.datetime_complete is not None and local_time(one.datetime_complete) >= began
                 )
