@@ -438,16 +438,17 @@ class RowOptimizer(Transactional[OptimizerState]):
         return self.space.from_unit(self._search.current.suggest(request))
 
     def _is_taken(self, row: FloatArray, running: Collection[bytes]) -> bool:
-        """Whether a trial with the parameters of a row has been told, or ruled out, or is running.
+        """Whether a trial with the parameters of a row was told or ruled out, or is running."""
+        trials = self._search.trials
+        is_taken = trials.is_taken(row, running)
+        if is_taken or not self._decoding_rounds:
+            return is_taken
+        # In a narrow range far from 0 a trial is told with another row, as decoding rounds.
+        return trials.is_taken(self.space.to_unit(self.space.from_unit(row)), running)
 
-        A trial is told with the row that its parameters are encoded to. In a narrow range far from
-        0 this row is another one, as decoding rounds.
-        """
-        is_taken = self._search.trials.is_taken
-        return is_taken(row, running) or (
-            self._decoding_rounds
-            and is_taken(self.space.to_unit(self.space.from_unit(row)), running)
-        )
+    def knows(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+        """Whether an encoded point, shape (d,), is one that was told or ruled out, or runs."""
+        return self._search.trials.is_taken(row, running)
 
     @transaction
     def exclude_rows(self, rows: FloatArray) -> None:

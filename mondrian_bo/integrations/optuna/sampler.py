@@ -16,7 +16,7 @@ from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.readable_sampler import ReadableSampler
-from mondrian_bo.integrations.optuna.study.distributions import rounded_number
+from mondrian_bo.integrations.optuna.study.distributions import nearest_number, rounded_number
 from mondrian_bo.integrations.optuna.study.fixed_values import fixed_part, fixed_values, with_fixed
 from mondrian_bo.integrations.optuna.study.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.study.study_memory import RemembersStudies
@@ -278,8 +278,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
 
         A number that was proposed for the trial, outside of the range that it asks for, becomes the
         nearest one of the range, as ranges may depend on other parameters: in a finite range half
-        of the time, and not if that would repeat a trial. Other values are drawn uniformly. The
-        study's first trial has the middle of each numeric range.
+        of the time, and not if that would repeat a trial that has finished or runs, unless no
+        other number is left. Other values are drawn uniformly. The study's first trial has the
+        middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
         with without_collections("mondrian_bo.integrations.optuna.suggestions.first_values"):
@@ -296,8 +297,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 number = rounded_number(param_distribution, proposal)
                 if number is not None:
                     return number
-                reader = memory.reader
-                nearest = values.nearest(proposal, reader.finished, reader.distributions)
+                nearest = values.nearest(proposal)
             value = values.first() if nearest is None else nearest
             if self._earlier is not None:
                 value = self._earlier.first_value(
@@ -318,10 +318,14 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 return may_be_valid(is_valid, {**known, param_name: value})
 
             value = values.valid(value, accepts, known)
+            if proposal is not None:
+                value = values.new(value, proposal, accepts, memory.taken_beside(study, trial))
             if self._fidelity is None or self._fidelity.name != param_name:
                 value = values.free(value, accepts, memory.reader.distributions)
-            if proposal is not None and nearest is not None and value == nearest:
-                note_replaced(study, trial, param_name, proposal)
+            if proposal is not None:
+                nearest = nearest_number(param_distribution, proposal)
+                if nearest is not None and value == nearest:
+                    note_replaced(study, trial, param_name, proposal)
             return value
 
     def after_trial(

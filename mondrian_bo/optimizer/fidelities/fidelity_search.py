@@ -50,7 +50,8 @@ _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 """Their probabilities."""
 
 _MOST_LOG = 50.0
-"""Cap of the logarithm of a ratio of expected improvements, which has the mean 1."""
+"""Cap of the logarithms of two ratios: of expected improvements, which has the mean 1, and of
+costs, which matters up to 1."""
 
 
 class FidelityModel(OutcomeModel):
@@ -196,7 +197,7 @@ class FidelitySearch(Search):
         rows = np.concatenate([self.trials.rows[-_LATEST:], pending])
         full = np.flatnonzero(self.fidelity.is_target(rows))
         since = rows[full[-1] + 1 if len(full) else 0 :]
-        return float(np.exp(self.costs.log_ratios(since)).sum())
+        return float(np.exp(np.minimum(self.costs.log_ratios(since), _MOST_LOG)).sum())
 
     def _at_best_fidelity(
         self, model: FidelityModel, row: FloatArray, request: Request
@@ -204,7 +205,7 @@ class FidelitySearch(Search):
         """Return a row, chosen at the target, at the fidelity at which its trial should run."""
         levels = request.space.snap(self._levels(row))
         levels = levels[[self._is_free(one, request) for one in levels]]
-        ratios = np.exp(self.costs.log_ratios(levels))
+        ratios = np.exp(np.minimum(self.costs.log_ratios(levels), _MOST_LOG))
         levels, ratios = levels[ratios < 1.0], ratios[ratios < 1.0]
         if not len(levels) or self._spent(request.pending) >= _MOST_SPENT:
             return row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -12,11 +11,12 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+from studies import make_study
 
 from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna.sampler import _has
 from mondrian_bo.integrations.optuna.study import proposals
-from mondrian_bo.integrations.optuna.suggestions.first_values import FirstValues
 
 FINITE = {
     "n": IntDistribution(1, 4),
@@ -155,28 +155,35 @@ def test_proposals_that_lack_the_same_parameters_are_the_same():
     assert not _has(rows[:1], rows[1:])
 
 
-def test_a_number_that_a_running_trial_has_is_no_nearest_one():
-    """Half of the nearest numbers are taken, by chance, and none that repeats a trial."""
-    study, one = optuna.create_study(), IntDistribution(200, 230, step=10)
-    trial = study.ask()
-    for beside, expected in ((210, {None, 200}), (200, {None})):
-        study.ask({"n": IntDistribution(beside, beside)})
-        frozen = study.get_trials(deepcopy=False)[trial.number]
-        values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
-        assert {each.nearest(100.0, [], {}) for each in values} == expected
+@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize(("x", "left"), [(0.25, {210, 220, 230}), (0.5, {200, 210, 220, 230})])
+def test_a_number_that_another_trial_has_is_not_the_nearest(is_running, x, left):
+    """Unless the trials differ in a continuous parameter to come."""
+    study = make_study()
+    space = {"n": IntDistribution(0, 100), "x": FloatDistribution(0.0, 1.0)}
+    study.enqueue_trial({"n": 200, "x": x})
+    other = study.ask({**space, "n": IntDistribution(200, 230, step=10)})
+    if not is_running:
+        study.tell(other, 1.0)
+    for i in range(4):
+        study.tell(study.ask(space), float(i))
+    found = []
+    for _ in left:
+        trial = study.ask()
+        # It has a proposal, which another one replaces.
+        assert trial.relative_params
+        proposals.publish(study, study.get_trials(deepcopy=False)[-1], {"n": 100.0, "x": 0.25})
+        found.append(trial.suggest_int("n", 200, 230, step=10))
+    assert sorted(found) == sorted(left)
 
 
-@pytest.mark.parametrize(
-    ("later", "expected"),
-    [(FloatDistribution(0.0, 1.0), {None, 200}), (IntDistribution(0, 1), {None})],
-)
-def test_a_continuous_parameter_to_come_sets_a_trial_apart(later, expected):
-    """So its nearest number may be one that a finished trial had."""
-    study, one = optuna.create_study(), IntDistribution(200, 230, step=10)
-    study.ask()
-    (frozen,) = study.get_trials(deepcopy=False)
-    proposals.publish(study, frozen, {"n": 100.0, "later": 1.0})
-    (frozen,) = study.get_trials(deepcopy=False)
-    finished = [SimpleNamespace(values={"n": 200.0, "later": 0.0})]
-    values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
-    assert {each.nearest(100.0, finished, {"later": later}) for each in values} == expected
+@pytest.mark.parametrize("seed", range(3))
+def test_values_of_trials_that_were_pruned_without_a_report_are_left_out(seed):
+    """So that a branch that no trial with a value has had is tried as a whole."""
+    sampler = MondrianSampler(seed=seed)
+    study, tried = optuna.create_study(sampler=sampler), []
+    for _ in range(6):
+        trial = study.ask()
+        tried.append(trial.suggest_int("n", 1, 6))
+        study.tell(trial, state=TrialState.PRUNED)
+    assert len(set(tried)) == 6

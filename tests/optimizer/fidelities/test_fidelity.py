@@ -454,3 +454,13 @@ def test_first_trials_that_fail_are_followed_by_other_fidelities():
     assert asked[0] == asked[2] == 1
     assert 1 < asked[1] < 50
     assert asked[3] == 50
+
+
+@pytest.mark.filterwarnings("error")
+def test_cheap_trials_that_cost_more_than_a_float_can_say():
+    """In units of the cost at the target."""
+    optimizer = MondrianOptimizer(EPOCHS, fidelity="n", seed=0)
+    for _ in range(20):
+        params = optimizer.ask()
+        cost = 1e300 if params["n"] < 25 else 1e-300
+        optimizer.tell(params, wave(params["x"]) + 1.0 / params["n"], cost=cost)

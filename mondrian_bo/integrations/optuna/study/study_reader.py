@@ -54,6 +54,8 @@ class FinishedTrial(NamedTuple):
     replaced : dict
         The numbers that were proposed outside of the ranges that it asked for, where it got the
         nearest ones.
+    singles : tuple of str
+        The parameters that were proposed, and whose ranges in this trial had one value.
     """
 
     values: dict[str, float]
@@ -63,6 +65,7 @@ class FinishedTrial(NamedTuple):
     error: float
     attributes: Mapping[str, Any]
     replaced: dict[str, float]
+    singles: tuple[str, ...]
 
 
 class StudyReader:
@@ -189,10 +192,16 @@ class StudyReader:
         self.constraints.extend(name for name in constraints if name not in self.constraints)
         internal, proposed = self._values_of(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
-        replaced = replaced_values(trial)
+        own = trial.distributions
+        # Optuna does not ask the sampler for a range of one value, so nothing was noted.
+        singles = tuple(name for name in proposed if name in internal and own[name].single())
+        collapsed = {name: proposed[name] for name in singles if proposed[name] != internal[name]}
+        replaced = {**collapsed, **replaced_values(trial)}
         attributes = trial.user_attrs
         self.finished.append(
-            FinishedTrial(internal, unasked, outcomes, constraints, error, attributes, replaced)
+            FinishedTrial(
+                internal, unasked, outcomes, constraints, error, attributes, replaced, singles
+            )
         )
         # Without a value, it may have ended before it asked for all its parameters.
         if value is not None:

@@ -16,12 +16,9 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.study.distributions import nearest_number, to_parameter
 from mondrian_bo.integrations.optuna.study.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.study.proposals import (
-    internal_values,
-    proposed_values,
     publish,
     raw_running_values,
 )
-from mondrian_bo.integrations.optuna.study.study_reader import FinishedTrial
 from mondrian_bo.integrations.optuna.study.trial_feed import local_time
 from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
@@ -37,6 +34,10 @@ read and publish in step draw apart after a few."""
 _MOST_DRAWS = 4096
 """Draws of one parameter before the search for a valid value, or one that others do not have, gives
 up: a range of 0.1 % is then missed with a probability of 2 %."""
+
+_DRAWS_PER_VALUE = 8
+"""Draws from a finite range for each of its values, before all of them count as taken: a single
+one that is left is missed with a probability of exp(-8)."""
 
 _MANY_POINTS = 10**6
 """Number of points from which on a trial that differs from all others publishes no further values,
@@ -71,42 +72,14 @@ class FirstValues:
         self._sampler = RandomSampler(seed=seed)
         self._rng = np.random.default_rng(seed)
 
-    def nearest(
-        self,
-        proposal: float,
-        finished: Sequence[FinishedTrial],
-        distributions: Mapping[str, BaseDistribution],
-    ) -> Any:
-        """Return the number nearest to a proposal; None if that would repeat a trial.
+    def nearest(self, proposal: float) -> float | int | None:
+        """Return the number nearest to a proposal that is outside of the distribution.
 
-        Parameters
-        ----------
-        proposal : float
-            A value outside of the distribution, in Optuna's internal representation.
-        finished : sequence of FinishedTrial
-            The trials that must not be repeated.
-        distributions : mapping of str to BaseDistribution
-            The distributions of parameters that finished trials have.
-
-        Returns
-        -------
-        object
-            The number. None for a distribution that is no range, too; and every second time, by
-            chance, in a finite range.
+        None for a distribution that is no range, and every second time, by chance, in a finite one.
         """
-        one = self._distribution
-        if _n_values(one) and self._rng.random() >= _SHARE_NEAREST:
+        if _n_values(self._distribution) and self._rng.random() >= _SHARE_NEAREST:
             return None
-        nearest = nearest_number(one, proposal)
-        if nearest is None:
-            return None
-        asked = {**internal_values(self._trial), self._name: one.to_internal_repr(nearest)}
-        later = set(proposed_values(self._trial)).difference(asked)
-        if not all(_n_values(distributions.get(name)) for name in later):
-            # A continuous parameter to come sets the trial apart.
-            return nearest
-        others = [*(trial.values for trial in finished), *self._values_beside()]
-        return None if any(asked.items() <= other.items() for other in others) else nearest
+        return nearest_number(self._distribution, proposal)
 
     def first(self) -> Any:
         """Return the middle of a range in a study's first trial, and a draw otherwise."""
@@ -162,6 +135,42 @@ class FirstValues:
             "as nothing valid is left, or the study should start with a valid trial "
             "(`study.enqueue_trial`)."
         )
+
+    def new(
+        self,
+        value: Any,
+        proposal: float,
+        accepts: Callable[[Any], bool],
+        is_taken: Callable[[Mapping[str, float]], bool],
+    ) -> Any:
+        """Return the first one of a value and further draws that repeats no trial.
+
+        Parameters
+        ----------
+        value : object
+            The first value.
+        proposal : float
+            A value outside of the distribution, in Optuna's internal representation.
+        accepts : callable
+            Which values are allowed.
+        is_taken : callable
+            Whether another trial has all of some values.
+
+        Returns
+        -------
+        object
+            The value. If none is found, the number nearest to the proposal, so that the proposal
+            is learnt and not made again.
+        """
+        one, draw = self._distribution, value
+        values = raw_running_values(self._trial)
+        n_draws = min(_DRAWS_PER_VALUE * _n_values(one), _MOST_DRAWS) or _MOST_DRAWS
+        for _ in range(n_draws):
+            if accepts(draw) and not is_taken({**values, self._name: one.to_internal_repr(draw)}):
+                return draw
+            draw = self.draw()
+        nearest = nearest_number(one, proposal)
+        return value if nearest is None or not accepts(nearest) else nearest
 
     def free(
         self,
@@ -223,7 +232,7 @@ class FirstValues:
         return value
 
     def _values_beside(self) -> list[dict[str, float]]:
-        """Return values of the other trials that run, ran when this one began, or have failed."""
+        """Return values of the other trials that run, ran when this one began, or have no value."""
         trials = self._study.get_trials(deepcopy=False)
         began = local_time(self._trial.datetime_start)
         known = {**self._trial.distributions, self._name: self._distribution}
@@ -233,6 +242,7 @@ class FirstValues:
             if one.number != self._trial.number
             and (
                 one.state in (TrialState.RUNNING, TrialState.FAIL)
+                or (one.state == TrialState.PRUNED and not one.intermediate_values)
                 or (
                     one.datetime_complete is not None and local_time(one.datetime_complete) >= began
                 )

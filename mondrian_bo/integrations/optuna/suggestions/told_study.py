@@ -15,8 +15,9 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.study.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.study.proposals import published_parts
-from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.study_reader import FinishedTrial, StudyReader
 from mondrian_bo.integrations.optuna.suggestions.valid_points import ValidSuggestions, choices_of
+from mondrian_bo.optimizer.shared.trials import rounded
 from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
@@ -202,6 +203,33 @@ class ToldStudy:
         rows = rows.reshape(len(running), optimizer.space.n_dimensions)
         return rows[optimizer.accepts(rows)]
 
+    def taken_beside(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> Callable[[Mapping[str, float]], bool]:
+        """Return whether a trial with some values has finished, or runs beside another one.
+
+        Parameters
+        ----------
+        study, trial
+            The other trial and its study.
+
+        Returns
+        -------
+        callable
+            A function of the values in Optuna's internal representation; O(1) in the number of
+            finished trials.
+        """
+        optimizer = self._optimizer
+        if optimizer is None:
+            return lambda values: False
+        space = optimizer.space
+        running = self.rows_of(self.running_beside(study, trial), optimizer)
+        untold = [{**one.unasked, **one.values} for one in self.reader.finished[self.n_told :]]
+        others = rounded(np.concatenate([running, encode_leniently(space, untold)]))
+        keys = {row.tobytes() for row in others}
+        empty = np.full((1, space.n_dimensions), np.nan)
+        return lambda values: optimizer.knows(complete(space, empty, [values])[0], keys)
+
     def _tell(self, optimizer: RowOptimizer) -> None:
         """Tell an optimizer the finished trials that it has not been told."""
         finished = self.reader.finished[self.n_told :]
@@ -227,12 +255,29 @@ class ToldStudy:
         # Predicted ends of pruned trials: searches that weigh them gain nothing, and some lose.
         told_rows = rows[known], outcomes[known], constraints[known], errors
         optimizer.tell_rows(*told_rows, costs=costs, weighs=False)
-        evaluated = [one.values for one in finished if one.replaced]
-        if evaluated:
-            own = encode_leniently(optimizer.space, evaluated)
-            optimizer.exclude_rows(own[optimizer.accepts(own)])
+        for one in finished:
+            if one.replaced or one.singles:
+                _exclude_own(optimizer, one)
         if rows is not asked:
             _exclude_asked(optimizer, asked, rows, ~np.isnan(outcomes).any(axis=1))
+
+
+def _exclude_own(optimizer: RowOptimizer, trial: FinishedTrial) -> None:
+    """Exclude all proposals that become a trial whose ranges did not hold its own proposal.
+
+    Any value of a range of one value becomes that one. If the trial repeats another, nothing new
+    was left in its finite ranges, and any proposal outside of them would repeat a trial as well.
+    """
+    row = encode_leniently(optimizer.space, [trial.values])
+    if not optimizer.accepts(row)[0]:
+        return
+    anything = set(trial.singles)
+    if trial.replaced and optimizer.knows(row[0]):
+        space = optimizer.space
+        anything.update(name for name in trial.replaced if name in space and space[name].n_values)
+    wider = np.where([name in anything for name in optimizer.space.names], np.nan, row)
+    # Without any value, the row would exclude the whole space.
+    optimizer.exclude_rows(row if np.isnan(wider).all() else wider)
 
 
 def _exclude_asked(
