@@ -438,12 +438,11 @@ class RowOptimizer(Transactional[OptimizerState]):
         return self.space.from_unit(self._search.current.suggest(request))
 
     def _is_taken(self, row: FloatArray, running: Collection[bytes]) -> bool:
-        """Whether a trial with the parameters of a row was told or ruled out, or is running."""
+        """Whether a trial with a row's parameters, rounded or not, was told, ruled out, or runs."""
         trials = self._search.trials
         is_taken = trials.is_taken(row, running)
         if is_taken or not self._decoding_rounds:
             return is_taken
-        # In a narrow range far from 0 a trial is told with another row, as decoding rounds.
         return trials.is_taken(self.space.to_unit(self.space.from_unit(row)), running)
 
     def knows(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
