@@ -320,12 +320,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             value = values.valid(value, accepts, known)
             if proposal is not None:
                 value = values.new(value, proposal, accepts, memory.taken_beside(study, trial))
-            if self._fidelity is None or self._fidelity.name != param_name:
-                value = values.free(value, accepts, memory.reader.distributions)
-            if proposal is not None:
                 nearest = nearest_number(param_distribution, proposal)
                 if nearest is not None and value == nearest:
                     note_replaced(study, trial, param_name, proposal)
+            elif self._fidelity is None or self._fidelity.name != param_name:
+                value = values.free(value, accepts, memory.reader.distributions)
             return value
 
     def after_trial(

@@ -9,10 +9,11 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.exceptions import TrialPruned
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
-from studies import make_study
+from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna.sampler import _has
@@ -179,7 +180,6 @@ def test_a_number_that_another_trial_has_is_not_the_nearest(is_running, x, left)
 
 @pytest.mark.parametrize("seed", range(3))
 def test_values_of_trials_that_were_pruned_without_a_report_are_left_out(seed):
-    """So that a branch that no trial with a value has had is tried as a whole."""
     sampler = MondrianSampler(seed=seed)
     study, tried = optuna.create_study(sampler=sampler), []
     for _ in range(6):
@@ -187,3 +187,17 @@ def test_values_of_trials_that_were_pruned_without_a_report_are_left_out(seed):
         tried.append(trial.suggest_int("n", 1, 6))
         study.tell(trial, state=TrialState.PRUNED)
     assert len(set(tried)) == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_branch_of_trials_that_were_pruned_without_a_report_is_tried_as_a_whole(seed):
+    """The values that are proposed for the other branch do not tell its trials apart."""
+
+    def objective(trial):
+        if trial.suggest_categorical("kind", ["p", "q"]) == "p":
+            return trial.suggest_int("a", 0, 3)
+        trial.suggest_int("b", 0, 5)
+        raise TrialPruned
+
+    study = optimize(make_study(MondrianSampler(seed=seed)), objective, 30)
+    assert len({tuple(params.values()) for params in parameters(study)}) == 10

@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.study.distributions import nearest_number, to_parameter
 from mondrian_bo.integrations.optuna.study.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.study.proposals import (
+    internal_values,
     publish,
     raw_running_values,
 )
@@ -208,17 +209,19 @@ class FirstValues:
         known.pop(self._name, None)
         if not all(_n_values(own.get(name, distributions.get(name))) for name in known):
             return value
+        # The trial may not ask for all that was proposed, if it is the first in a branch.
+        asked = internal_values(self._trial)
         internal = self._distribution.to_internal_repr
         n_points = math.prod(map(_n_values, own.values()))
         if n_points >= _MANY_POINTS and not any(
-            known.items() <= other.items() for other in self._values_beside()
+            asked.items() <= other.items() for other in self._values_beside()
         ):
             return value
         n_before = 0
         for _ in range(_MOST_ROUNDS):
             proposal = {**known, self._name: internal(value)}
             n_before = publish(self._study, self._trial, proposal, n_before)
-            counts = _counts(self._values_beside(), known, self._name)
+            counts = _counts(self._values_beside(), asked, self._name)
             least = min(counts.values()) if len(counts) >= size else 0
             if counts[internal(value)] <= least:
                 return value
