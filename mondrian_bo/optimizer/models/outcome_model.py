@@ -46,7 +46,6 @@ REFIT_GROWTH = 1.1
 """Factor of the number of trials at which what depends on all of them is computed anew: all of this
 costs O(1) per trial."""
 
-
 _LARGEST_LOG_ERROR = math.log(1e3)
 """Logarithm of the largest standard error in deviations of the values, our choice: such a trial
 counts for nothing, and matrices stay accurate."""

@@ -21,7 +21,6 @@ KEY_DIGITS = 12
 """Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
 row moves its entries by a few units of rounding, 1e-16 in most ranges."""
 
-
 _EQUAL = 2.0
 """Largest ratio of known errors that do not differ, our choice: a noise per observation then gains
 nothing, and costs the estimate of a common one."""

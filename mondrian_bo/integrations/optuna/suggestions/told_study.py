@@ -206,12 +206,12 @@ class ToldStudy:
     def taken_beside(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> Callable[[Mapping[str, float]], bool]:
-        """Return whether a trial with some values has finished, or runs beside another one.
+        """Return a function that says whether another trial with some values has finished or runs.
 
         Parameters
         ----------
         study, trial
-            The other trial and its study.
+            The trial that the others are beside, and its study.
 
         Returns
         -------
