@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
 from mondrian_bo.benchmarks.harness.ax_run import AxRun
+from mondrian_bo.benchmarks.harness.directory_lock import only_writer
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
 from mondrian_bo.benchmarks.harness.outcome_score import OutcomeScore
 from mondrian_bo.benchmarks.harness.peer_run import PeerRun
@@ -122,8 +123,9 @@ def run_benchmark(
     Raises
     ------
     ValueError
-        If a name is unknown, a number is below 1, `known` cannot be read, or the directory or
-        `known` hold runs of a different problem of the same name.
+        If a name is unknown, a number is below 1, `known` cannot be read, the directory or
+        `known` hold runs of a different problem of the same name, or another process writes runs
+        to the directory.
     """
     if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
         raise ValueError("jobs, trials and seeds must be at least 1")
@@ -134,18 +136,19 @@ def run_benchmark(
     for facts in map(facts_of, resolved):
         if kept.facts.get(facts.name, facts) != facts:
             raise ValueError(f"the known runs are of another problem called {facts.name}")
-    for problem in resolved:
-        record_problem(directory, problem)
-    # Seeds come first, so that an interrupted benchmark has comparable runs of every sampler.
-    runs = [
-        Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
-        for seed, problem, sampler in product(seeds, resolved, samplers)
-    ]
-    unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept.runs))]
-    if not unfinished:
-        return []
-    append_session(directory)
-    return _execute_all(unfinished, len(runs), n_jobs)
+    with only_writer(directory):
+        for problem in resolved:
+            record_problem(directory, problem)
+        # Seeds come first, so that an interrupted benchmark has comparable runs of every sampler.
+        runs = [
+            Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
+            for seed, problem, sampler in product(seeds, resolved, samplers)
+        ]
+        unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept.runs))]
+        if not unfinished:
+            return []
+        append_session(directory)
+        return _execute_all(unfinished, len(runs), n_jobs)
 
 
 def is_finished(run: Run) -> bool:

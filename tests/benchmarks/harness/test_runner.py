@@ -55,6 +55,26 @@ def test_a_run_repeats_itself(tmp_path):
     assert trials[0] == trials[1]
 
 
+def test_one_process_at_a_time_writes_to_a_directory(tmp_path):
+    holder = (
+        "import sys, pathlib\n"
+        "from mondrian_bo.benchmarks.harness.directory_lock import only_writer\n"
+        "with only_writer(pathlib.Path(sys.argv[1])):\n"
+        "    print('locked', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"locked\n"
+        with pytest.raises(ValueError, match=f"another process writes runs to {out}"):
+            run_benchmark(["branin"], ["random"], [0], out, n_trials=2)
+        assert not (out / "branin").exists()
+        process.kill()
+    assert run_benchmark(["branin"], ["random"], [0], out, n_trials=2) == []
+
+
 def test_finished_runs_are_kept_and_unfinished_ones_redone(tmp_path):
     def bench(seeds, n_trials):
         return run_benchmark(["branin"], ["random"], seeds, tmp_path, n_trials=n_trials)
