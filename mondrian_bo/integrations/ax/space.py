@@ -173,12 +173,42 @@ class TranslatedSpace:
     def with_fixed(
         self, arm: TParameterization, fixed: Mapping[str, TParamValue]
     ) -> TParameterization:
-        """Return an arm of the part that has some values, without the encoding's rounding."""
-        own = {name: value for name, value in fixed.items() if name in self._ax_parameters}
-        return {
-            name: self._ax_parameters[name].cast(own[name]) if name in own else value
-            for name, value in arm.items()
-        }
+        """Return an arm of the part that has some values, without the encoding's rounding.
+
+        A value of a choice or a step is that of the space, which the given one equals up to
+        rounding; derived values stay as computed.
+        """
+        own = {name: self._own_value(name, fixed[name]) for name in arm.keys() & fixed.keys()}
+        return arm | {name: own[name] for name in own.keys() - self._derived.keys()}
+
+    def _own_value(self, name: str, value: TParamValue) -> TParamValue:
+        """Return the parameter's own value that equals a given one up to rounding."""
+        parameter = self._ax_parameters[name]
+        if isinstance(parameter, ChoiceParameter):
+            index = _index_of(parameter.values, value)
+            return value if index is None else parameter.values[index]
+        return parameter.cast(value)
+
+    def check_derived(self, fixed: Mapping[str, TParamValue]) -> None:
+        """Raise an error if values contradict derived parameters among them.
+
+        Raises
+        ------
+        ax.exceptions.core.UserInputError
+            If the value of a derived parameter is not the one that follows from the others.
+        """
+        for name in self._derived.keys() & fixed.keys():
+            parameter = self._derived[name]
+            try:
+                computed = parameter.compute(parameters=dict(fixed))
+                follows = _index_of([computed], fixed[name]) is not None
+            except (KeyError, ValueError):
+                follows = parameter.is_disabled
+            if not follows:
+                raise UserInputError(
+                    f"Parameter {name!r} is derived from others: it cannot be fixed to "
+                    f"{fixed[name]!r}."
+                )
 
     def restricted(self, fixed: Mapping[str, TParamValue]) -> SearchSpace:
         """Return the part of the space that has the given values and satisfies all constraints.
@@ -198,6 +228,7 @@ class TranslatedSpace:
         ax.exceptions.core.UserInputError
             If a name or a value does not belong to the space, or if the part is empty.
         """
+        self.check_derived(fixed)
         held = {name: value for name, value in fixed.items() if name not in self._derived}
         for name in list(held):
             if name in self._fixed:

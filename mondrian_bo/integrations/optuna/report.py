@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import optuna
 from optuna.trial import TrialState
 
@@ -38,6 +39,10 @@ _MOST_SLICES = 8
 
 _MOST_MAPS = 3
 """Number of pairs with maps, our choice."""
+
+_MOST_ON_FRONT = 20
+"""Number of trials of a Pareto front that the summary shows, our choice. Of a larger front they are
+evenly spaced in the order of the first objective."""
 
 _N_PAIRS = 3
 """Number of pairs in the plot of importance, our choice."""
@@ -180,7 +185,12 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
             # No trial is feasible, or none has a finite value.
             pass
     elif complete:
-        rows = [("on the front", trial) for trial in study.best_trials[:10]]
+        front = sorted(study.best_trials, key=lambda trial: trial.values)
+        if len(front) > _MOST_ON_FRONT:
+            parts.append(f"<p>{_MOST_ON_FRONT} of {len(front)} trials on the front:</p>")
+            spaced = np.linspace(0, len(front) - 1, _MOST_ON_FRONT).round().astype(int)
+            front = [front[i] for i in spaced]
+        rows = [("on the front", trial) for trial in front]
     if rows:
         cells = "".join(
             f'<tr><td>{label}</td><td class="number">{trial.number}</td>'

@@ -160,7 +160,7 @@ def encode_earlier(
         having = [i for i, one in enumerate(params) if parameter_name in one]
         if not having:
             continue
-        rows[having, j] = [_position(parameter, params[i][parameter_name]) for i in having]
+        rows[having, j] = [position_of(parameter, params[i][parameter_name]) for i in having]
         lost = np.isnan(rows[having, j])
         if lost.all():
             conflicts.append(parameter_name)
@@ -203,7 +203,7 @@ def encode_with_warnings(
     return trials
 
 
-def _position(parameter: Parameter, value: object) -> float:
+def position_of(parameter: Parameter, value: object) -> float:
     """Return the entry of a row; NaN if there is none, or it is too far from the range."""
     position = lenient_entry(parameter, value)
     return position if -_FARTHEST <= position <= 1.0 + _FARTHEST else math.nan

@@ -96,3 +96,22 @@ def test_the_mean_of_regrets_of_any_size(size: float) -> None:
     assert RemainingGain(np.zeros(1), np.array([0.0, 0.0])).mean == 0.0
     mixed = RemainingGain(np.zeros(1), np.array([0.0, 1.0]) * size).mean
     assert mixed == pytest.approx(0.5 * size, abs=5e-324)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_few_bad_feasible_trials_are_in_the_limits(sign) -> None:
+    """Of a tight limit that costs value; all infeasible trials have better values."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("c", 0.95 - x)
+        return sign * 10.0 * x**8
+
+    study = optuna.create_study(
+        direction="minimize" if sign > 0.0 else "maximize",
+        sampler=optuna.samplers.RandomSampler(seed=0),
+    )
+    study.optimize(objective, n_trials=60)
+    data = history_data(study)
+    assert 0 < data.is_feasible.sum() <= 3
+    assert data.limits[0] < data.best[-1] < data.limits[1]

@@ -155,6 +155,21 @@ def test_several_objectives() -> None:
     assert "Calibration of past predictions" not in titles
 
 
+@pytest.mark.parametrize(("n_trials", "n_shown"), [(7, 7), (30, 20)])
+def test_a_large_front_is_shown_in_parts_over_its_whole_range(n_trials, n_shown) -> None:
+    study = optuna.create_study(
+        directions=["minimize"] * 2, sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    study.optimize(lambda trial: ((x := trial.suggest_float("x", 0, 1)), 1 - x), n_trials=n_trials)
+    page = html_report(study)
+    numbers = re.findall(r'<td>on the front</td><td class="number">(\d+)</td>', page)
+    assert len(numbers) == n_shown
+    shown = [study.trials[int(number)].values[0] for number in numbers]
+    values = [trial.values[0] for trial in study.trials]
+    assert shown == sorted(shown) and (shown[0], shown[-1]) == (min(values), max(values))
+    assert ("20 of 30 trials on the front" in page) == (n_shown < n_trials)
+
+
 def test_one_decomposition_of_each_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     original = importance._decompose_target

@@ -209,6 +209,20 @@ def test_a_first_value_is_the_nearest_one_of_the_range(suggest, expected):
     assert study.trials[0].params["x"] == expected
 
 
+def test_a_first_value_is_not_taken_from_a_range_far_away():
+    """The parameter is ignored then, as a warning says."""
+    earlier = study_of(lambda trial: trial.suggest_float("x", 100.0, 200.0), 8)
+    plain = study_of(lambda trial: trial.suggest_float("x", 0.0, 1.0), 1, MondrianSampler(seed=0))
+    with pytest.warns(UserWarning, match="'x' of the earlier study"):
+        warm = study_of(
+            lambda trial: trial.suggest_float("x", 0.0, 1.0),
+            6,
+            MondrianSampler(seed=0, warm_start=[earlier]),
+        )
+    assert warm.trials[0].params == plain.trials[0].params
+    assert len({trial.params["x"] for trial in warm.trials}) == 6
+
+
 @pytest.mark.parametrize(
     ("earlier", "present", "kind"),
     [

@@ -151,9 +151,14 @@ def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
     best[np.cumsum(feasible) == 0] = np.nan
     limits, finite = None, values[np.isfinite(values)]
     if len(finite):
-        # A few very bad trials must not hide all others.
-        low = float(np.quantile(finite, 0.05) if is_maximised else finite.min())
-        high = float(finite.max() if is_maximised else np.quantile(finite, 0.95))
+        # A few very bad trials must not hide all others, nor infeasible ones the feasible ones.
+        inner = values[np.isfinite(values) & feasible]
+        groups = [finite, inner] if len(inner) else [finite]
+        low, high = float(finite.min()), float(finite.max())
+        if is_maximised:
+            low = min(float(np.quantile(one, 0.05)) for one in groups)
+        else:
+            high = max(float(np.quantile(one, 0.95)) for one in groups)
         margin = 0.05 * (high - low) or max(1.0, 1e-3 * abs(high))
         limits = low - margin, high + margin
     return HistoryData([trial.number for trial in trials], values, feasible, best, limits, label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,13 +12,18 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from mondrian_bo.integrations.optuna.study.distributions import internal_of, nearest_number
+from mondrian_bo.integrations.optuna.study.distributions import (
+    internal_of,
+    nearest_number,
+    to_parameter,
+)
 from mondrian_bo.integrations.optuna.study.study_checks import check_argument_fits
 from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
     N_START,
     EarlierTrials,
     encode_with_warnings,
+    position_of,
 )
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.argument_checks import is_number
@@ -136,7 +142,8 @@ class EarlierStudies:
         distribution : BaseDistribution
             Its distribution.
         default : object
-            What is returned otherwise, or if the earlier trial lacks the parameter.
+            What is returned otherwise, or if the earlier trial lacks the parameter, or has a value
+            that is farther from the range than the range is wide.
 
         Returns
         -------
@@ -152,7 +159,8 @@ class EarlierStudies:
             usable = np.arange(len(study.params))
         good = study.params[usable[turn * len(usable) // _SPACING]]
         internal = _encoded(distribution, good[name]) if name in good else None
-        if internal is None:
+        parameter = to_parameter(distribution)
+        if internal is None or parameter is None or math.isnan(position_of(parameter, internal)):
             return default
         nearest = nearest_number(distribution, internal)
         return distribution.to_external_repr(internal) if nearest is None else nearest
