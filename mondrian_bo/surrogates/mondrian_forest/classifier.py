@@ -98,8 +98,9 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
     Fitting takes O(T d n log n), a new sample O(T (d + K) log n) for balanced trees, a prediction
     likewise, with T trees and K classes. `fit` samples trees in a batch; `partial_fit` always
     inserts sample after sample, so that its result does not depend on how a stream is divided.
-    A sample of another class may cause a leaf to be sampled anew, at a cost that grows with the
-    size of the leaf.
+    With `bounds`, the trees of both have the same distribution, and without them approximately so,
+    unless `feature_relevance` or `max_nodes` is set. A sample of another class may cause a leaf to
+    be sampled anew, at a cost that grows with the size of the leaf.
 
     `fit` takes no weights: those of `partial_fit` equal repeating each sample on the spot, in
     distribution and for ``min_samples_split=2``.
