@@ -224,8 +224,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if not search_space:
             return {}
         is_valid, constants = self._is_valid, None
-        # Before anything is proposed for it, a trial has the values that it was added to the study
-        # with: it may run again, as its worker has died.
+        # `trial.params` is not empty if the trial was added to the study with values, as a trial
+        # that runs again after its worker died. These values count as fixed.
         fixed = {**fixed_values(study, trial), **trial.params}
         with self._lock:
             memory = self._memory_of(study)

@@ -24,8 +24,9 @@ _NEAR = 0.02
 Different categories differ by 1 or more."""
 
 _LEAST_GAIN = 1e-3
-"""Largest difference of equal values, our choice: as a share of the interquartile range of all or,
-if all columns are continuous, of the range of the best quarter, if that is smaller."""
+"""Largest difference of two values that count as equal, our choice: a share of the interquartile
+range of all values or, if all columns are continuous, of the range of the best quarter, if that is
+smaller."""
 
 _COLLAPSED = 6
 """Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
@@ -152,19 +153,22 @@ class RestartingSearch:
     near its incumbent only. A restarted search has a model of its own trials, and finds another
     basin or the same one.
 
-    A trial near the incumbent is in vain if its value is equal to the incumbent's, but for a small
-    share of the range of the values. That is so at the bottom of a smooth basin, where values
-    differ by the square of the distance. If the value is worse (at a cusp, on a ripple, in a bent
-    valley), a gain is still possible, and the trial is not in vain. Rows that differ only in
-    numbers on grids cannot be refined: such a trial is in vain if it does not improve.
+    A trial near the incumbent is *in vain* if its value differs from the incumbent's by at most
+    `_LEAST_GAIN` of the range of the values. Values are that close at the bottom of a smooth basin,
+    where they differ by the square of the distance. If the value is clearly worse (at a cusp, on a
+    ripple, in a bent valley), a gain is still possible and the trial is not in vain. A trial that
+    differs from the incumbent only in numbers on grids cannot be refined: it is in vain if it does
+    not improve.
 
-    In a bent valley each gain is small beside the interquartile range of all values, and a search
-    that gains has not collapsed. So the range of the best values counts, too, if all columns are
-    continuous. Where columns have grids, other values on these grids promise more than small gains.
+    In a bent valley each gain is small compared with the interquartile range, although the search
+    has not collapsed. If all columns are continuous, the smaller of this range and the range of the
+    best quarter of the values is used. If some columns have grids, only the interquartile range is
+    used, because other values on the grids promise more than small gains.
 
     A restarted search ends where it finds the incumbent of all trials again, where it collapses on
-    its own incumbent, or after some trials without an improvement of its own. These are few while
-    the search over all trials still gains a little at times, as it does in a narrow valley.
+    its own incumbent, or after a number of trials without an improvement of its own. This number is
+    small while the search over all trials still gains at times, as in a narrow valley, and larger
+    once it has stalled.
 
     The state depends only on the trials told and on their order.
 
