@@ -410,9 +410,9 @@ class OutcomeModel:
         expected = halves @ weights
         deviations = halves - expected[:, None]
         size = np.maximum(np.abs(deviations).max(axis=1), TINY)
-        spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
+        std = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
         largest = 0.5 * np.finfo(np.float64).max
-        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
+        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(std, largest)
 
     @contextmanager
     def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:

@@ -48,6 +48,7 @@ near its incumbent, so restarts are more frequent, and longer."""
 
 _FORMER_NAMES = {
     "n_in_vain": "n_without_gain",
+    "n_still": "n_since_gain",
     "gained": "has_improved",
     "gain": "least_gain",
     "n_at_gain": "n_of_least_gain",
@@ -69,8 +70,8 @@ class _Counts:
         Number of trials since a restarted search has gained anything on its own incumbent.
     threshold : int
         Pressure at which the search over all trials restarts, unless it has stalled.
-    n_still : int
-        Number of trials of the search over all trials since it has gained anything.
+    n_since_gain : int
+        Number of trials told to the search over all trials since its last gain.
     patience : int
         Patience of a search that is restarted after the other one has stalled.
     has_improved : bool
@@ -83,7 +84,7 @@ class _Counts:
     pressure: int = 0
     n_without_gain: int = 0
     threshold: int = _COLLAPSED
-    n_still: int = 0
+    n_since_gain: int = 0
     patience: int = _LONG_PATIENCE
     has_improved: bool = False
     least_gain: float = 0.0
@@ -314,8 +315,8 @@ class RestartingSearch:
         beside = self._compare(row[0], value, eligible, self.trials)
         self.trials.tell(row, values, eligible, observed)
         if self.current is self.whole:
-            counts.n_still = 0 if beside.gained else counts.n_still + 1
-            has_stalled = counts.n_still >= _STALLED
+            counts.n_since_gain = 0 if beside.gained else counts.n_since_gain + 1
+            has_stalled = counts.n_since_gain >= _STALLED
             counts.pressure = beside.pressure(counts.pressure, not has_stalled)
             if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
                 self.current = self._factory.new(Trials(self._n_dimensions), counts.n_searches)
@@ -331,7 +332,7 @@ class RestartingSearch:
             counts.pressure = beside_own.pressure(counts.pressure)
             counts.n_without_gain = 0 if beside_own.gained else counts.n_without_gain + 1
         own.tell(row, values, eligible, observed)
-        has_stalled = counts.n_still >= _STALLED
+        has_stalled = counts.n_since_gain >= _STALLED
         patience = counts.patience if has_stalled else _PATIENCE
         is_over = (
             beside.found_again or counts.pressure >= _COLLAPSED or counts.n_without_gain >= patience
@@ -341,7 +342,7 @@ class RestartingSearch:
             counts.pressure = 0
             if counts.has_improved:
                 counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
-                counts.n_still = 0
+                counts.n_since_gain = 0
             elif has_stalled:
                 counts.patience *= _BACKOFF
             else:

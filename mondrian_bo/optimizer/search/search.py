@@ -428,8 +428,8 @@ def _average(
     mean = shares[:, 0].sum(axis=0)
     deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
     size = np.maximum(deviations.max(axis=0), TINY)
-    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
-    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)
+    std = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
+    return mean, np.minimum(std, np.finfo(np.float64).max / len(moments)) * len(moments)
 
 
 def _acquisitions_of(

@@ -231,7 +231,7 @@ class ToldStudy:
         others = rounded(np.concatenate([running, encode_leniently(space, untold)]))
         keys = {row.tobytes() for row in others}
         empty = np.full((1, space.n_dimensions), np.nan)
-        return lambda values: optimizer.knows(complete(space, empty, [values])[0], keys)
+        return lambda values: optimizer.is_taken(fill_unasked(space, empty, [values])[0], keys)
 
     def _tell(self, optimizer: RowOptimizer) -> None:
         """Tell an optimizer the finished trials that it has not been told."""
@@ -246,7 +246,7 @@ class ToldStudy:
         outcomes = np.array([trial.outcomes for trial in new])
         asked = encode_leniently(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]
-        rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
+        rows = fill_unasked(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
         names = self.reader.constraints
         constraints = np.array(
@@ -277,7 +277,7 @@ def _exclude_own(optimizer: RowOptimizer, trial: FinishedTrial) -> None:
     if not optimizer.accepts(row)[0]:
         return
     anything = set(trial.singles)
-    if trial.replaced and optimizer.knows(row[0]):
+    if trial.replaced and optimizer.is_taken(row[0]):
         space = optimizer.space
         anything.update(name for name in trial.replaced if name in space and space[name].n_values)
     wider = np.where([name in anything for name in optimizer.space.names], np.nan, row)
@@ -299,7 +299,7 @@ def _exclude_asked(
         optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
-def complete(
+def fill_unasked(
     space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
 ) -> FloatArray:
     """Fill the gaps of encoded trials with values that were proposed and not asked for.
