@@ -344,7 +344,26 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
     def read_model(self, study: optuna.Study) -> StudyModel:
-        """Return a model of the study's finished trials, see :meth:`predict`."""
+        """Return a model of a study, which has learnt all finished trials.
+
+        It is apart from the one that suggestions come from: reading it does not change them. It
+        knows neither `warm_start` nor `fidelity`, and treats a fidelity as any other parameter.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study.
+
+        Returns
+        -------
+        StudyModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the study has no finished trial with a finite value and a parameter that varies.
+        """
         with self._lock:
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
