@@ -29,9 +29,9 @@ class Prediction(NamedTuple):
 
     Attributes
     ----------
-    means : ndarray of float64, shape (C, m)
+    means : float64 array of shape (C, m)
         Means of the components, one row per tree. Larger is better.
-    stds : ndarray of float64, shape (C, m)
+    stds : float64 array of shape (C, m)
         Their standard deviations, >= 0: 0 is a point mass, infinity is a flat distribution.
     """
 
@@ -89,7 +89,7 @@ class Acquisition(Protocol):
 
         Returns
         -------
-        ndarray of float64, shape (m,)
+        float64 array of shape (m,)
             The scores; may be infinite, never NaN.
         """
         ...
@@ -136,9 +136,9 @@ def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
 
     Returns
     -------
-    mean : ndarray of float64, shape (m,)
+    mean : float64 array of shape (m,)
         Means of the mixtures.
-    std : ndarray of float64, shape (m,)
+    std : float64 array of shape (m,)
         Their standard deviations; infinite where the mean is.
 
     References
@@ -201,7 +201,7 @@ def improvements(prediction: Prediction, incumbent: float, margin: float) -> Flo
 
     Returns
     -------
-    ndarray of float64, shape (C, m)
+    float64 array of shape (C, m)
         ``means - (incumbent + margin)``; 0 where both are the same infinity.
 
     Raises
@@ -239,7 +239,7 @@ class ImprovementAcquisition:
 
     Parameters
     ----------
-    margin : float, default 0.0
+    margin : float, default=0.0
         What a candidate must add to the incumbent, in the units of the prediction.
 
     Raises

@@ -21,7 +21,7 @@ class ExpectedImprovement(ImprovementAcquisition):
 
     Parameters
     ----------
-    margin : float, default 0.0
+    margin : float, default=0.0
         Improvement that does not count yet, in the units of the prediction; finite and >= 0. In a
         search the unit is one standard deviation of the transformed values. A larger margin
         explores more.
@@ -51,14 +51,14 @@ def gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> F
 
     Parameters
     ----------
-    improvement : ndarray of float64
+    improvement : float64 array
         Means; may be infinite.
-    std : ndarray of float64, same shape
+    std : float64 array of the same shape
         Standard deviations, from 0 to infinity.
 
     Returns
     -------
-    ndarray of float64, same shape
+    float64 array of the same shape
         The expectations, >= 0.
     """
     # Loaded here: a sampler is constructed without scipy.

@@ -113,16 +113,16 @@ def log_probabilities_above(means, stds, bound):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    means, stds : ndarray of float64, shape (C, m)
+    means, stds : float64 arrays of shape (C, m)
         Moments of C equally weighted components; a standard deviation of 0 is a point mass.
     bound : float
         The bound.
 
     Returns
     -------
-    log_probabilities : ndarray of float64, shape (m,)
+    log_probabilities : float64 array of shape (m,)
         The logarithms, finite: no prediction excludes a candidate altogether.
-    by_means, by_stds : ndarray of float64, shape (C, m)
+    by_means, by_stds : float64 arrays of shape (C, m)
         Their derivatives with respect to the moments.
     """
     n_components, m = means.shape

@@ -53,17 +53,17 @@ def log_expected_hypervolume_improvement(
 
     Parameters
     ----------
-    means : ndarray of float64, shape (m, K) or (C, m, K)
+    means : float64 array of shape (m, K) or (C, m, K)
         Means of the K objectives at m candidates, in units of the front; finite. Larger is better.
         With C components, each objective is a mixture with equal weights, such as that of a forest.
-    stds : ndarray of float64, of the same shape
+    stds : float64 array of the same shape
         Standard deviations, finite and >= 0; 0 is a point mass.
     boxes : BoxDecomposition
         The region that counts, of :func:`mondrian_bo.acquisitions.pareto.decompose`.
 
     Returns
     -------
-    ndarray of float64, shape (m,)
+    float64 array of shape (m,)
         Logarithms of the expectations. They are finite however unlikely an improvement is, and
         minus infinity where it is impossible (point masses), or where an objective is 1e150
         standard deviations below the reference or the front, or a moment is NaN.
@@ -101,9 +101,9 @@ def log_expected_hypervolume_improvement_gradient(
 
     Returns
     -------
-    scores : ndarray of float64, shape (m,)
+    scores : float64 array of shape (m,)
         The scores.
-    d_means, d_stds : ndarray of float64, of the shape of ``means``
+    d_means, d_stds : float64 arrays of the shape of ``means``
         Their derivatives. Those of point masses are one-sided, and all are 0 where the score is
         minus infinity.
 
@@ -187,11 +187,11 @@ def _fill_tails(
 
     Parameters
     ----------
-    means, stds : ndarray of float64, shape (C, K)
+    means, stds : float64 arrays of shape (C, K)
         Its moments.
-    coordinates : ndarray of float64, shape (K, c)
+    coordinates : float64 array of shape (K, c)
         The coordinates.
-    tails : ndarray of float64, shape (C, K, c)
+    tails : float64 array of shape (C, K, c)
         Is overwritten.
     """
     for component in range(means.shape[0]):

@@ -62,10 +62,10 @@ class LogExpectedImprovement(ImprovementAcquisition):
 
     Parameters
     ----------
-    margin : float, default 0.0
+    margin : float, default=0.0
         Improvement that does not count yet, in the units of the prediction; finite and >= 0. In a
         search the unit is one standard deviation of the transformed values.
-    optimism : float, default 0.0
+    optimism : float, default=0.0
         Number of standard deviations that are added to each mean, finite and >= 0. A larger number
         explores more. The sum is a component's upper confidence bound, and the score measures how
         far that lies above the incumbent, on the scale of a logarithm.

@@ -22,10 +22,10 @@ class BoxDecomposition(NamedTuple):
 
     Attributes
     ----------
-    coordinates : ndarray of float64, shape (K, c)
+    coordinates : float64 array of shape (K, c)
         Coordinates of each objective, ascending: the reference, those of the front, and infinity
         in the entries that are left.
-    lower, upper : ndarray of int64, shape (b, K)
+    lower, upper : int64 arrays of shape (b, K)
         Positions of the lower and upper corners in `coordinates`. A box without an upper end in
         an objective ends at infinity.
     """
@@ -40,12 +40,12 @@ def non_dominated(values: FloatArray) -> BoolArray:
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n, K)
+    values : float64 array of shape (n, K)
         The points; infinite values are allowed. Larger is better.
 
     Returns
     -------
-    ndarray of bool, shape (n,)
+    bool array of shape (n,)
         Whether each point is on the Pareto front. Equal points do not dominate each other, so all
         copies of a point of the front are on it.
 
@@ -71,9 +71,9 @@ def hypervolume(points: FloatArray, reference: FloatArray) -> float:
 
     Parameters
     ----------
-    points : ndarray of float64, shape (p, K)
+    points : float64 array of shape (p, K)
         The points, dominated ones and copies included; p may be 0. Larger is better.
-    reference : ndarray of float64, shape (K,)
+    reference : float64 array of shape (K,)
         The lower end of the region that counts.
 
     Returns
@@ -96,10 +96,10 @@ def decompose(front: FloatArray, reference: FloatArray) -> BoxDecomposition:
 
     Parameters
     ----------
-    front : ndarray of float64, shape (p, K)
+    front : float64 array of shape (p, K)
         The points, dominated ones and copies included; p may be 0. Larger is better. Points that
         are not above the reference in all objectives count for nothing.
-    reference : ndarray of float64, shape (K,)
+    reference : float64 array of shape (K,)
         The lower end of the region.
 
     Returns
@@ -149,9 +149,9 @@ def _ranks_above(points: FloatArray, reference: FloatArray) -> tuple[FloatArray,
 
     Returns
     -------
-    coordinates : ndarray of float64, shape (K, c)
+    coordinates : float64 array of shape (K, c)
         As in `BoxDecomposition`.
-    ranks : ndarray of int64, shape (p, K)
+    ranks : int64 array of shape (p, K)
         Positions, sorted by the last objective, from the largest. Among equals by the others, so
         that a point stands before all that it dominates.
     """
@@ -211,14 +211,14 @@ def _sweep(ranks: IntArray, coordinates: FloatArray) -> tuple[IntArray, float]:
 
     Parameters
     ----------
-    ranks : ndarray of int64, shape (p, K)
+    ranks : int64 array of shape (p, K)
         Positions of points in `coordinates`, descending in the last column.
-    coordinates : ndarray of float64, shape (K, c)
+    coordinates : float64 array of shape (K, c)
         Coordinates, ascending, with infinity at the end.
 
     Returns
     -------
-    boxes : ndarray of int64, shape (b, 2 K)
+    boxes : int64 array of shape (b, 2 K)
         Positions of the lower corners, then of the upper corners.
     volume : float
         The dominated volume.

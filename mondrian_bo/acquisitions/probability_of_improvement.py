@@ -20,7 +20,7 @@ class ProbabilityOfImprovement(ImprovementAcquisition):
 
     Parameters
     ----------
-    margin : float, default 0.0
+    margin : float, default=0.0
         What counts as better, in the units of the prediction; finite and >= 0. In a search the unit
         is one standard deviation of the transformed values. With 0 the score only exploits.
 

@@ -17,7 +17,7 @@ class UpperConfidenceBound:
 
     Parameters
     ----------
-    kappa : float, default 1.0
+    kappa : float, default=1.0
         The multiple, finite and >= 0. The paper uses 1.
 
     Raises

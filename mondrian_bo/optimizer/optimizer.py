@@ -201,11 +201,10 @@ class MondrianOptimizer(StoredOptimizer):
         return self.directions[0]
 
     @property
+    @transaction
     def pending(self) -> list[Params]:
         """Parameters asked for and not told yet, as `ask` gave them and in its order."""
-        with self._lock:
-            self._undo_interrupted()
-            return self._pending_params()
+        return self._pending_params()
 
     @property
     def best(self) -> tuple[Params, float]:

@@ -77,11 +77,10 @@ class RowOptimizer(Transactional[OptimizerState]):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
         check_flag("allow_missing", allow_missing)
-        may_be_absent = columns_of(space, allow_missing).may_be_absent
         settings = check_settings(
             **options,
             n_objectives=len(self.directions),
-            is_plain=not may_be_absent and fidelity is None,
+            is_plain=fidelity is None and not columns_of(space, allow_missing).may_be_absent,
         )
         check_callable("is_valid", is_valid)
         super().__init__()
@@ -111,14 +110,12 @@ class RowOptimizer(Transactional[OptimizerState]):
         signed = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
         self._factory = new_factory(parts, known, signed, sequence)
         self._reference = check_reference(reference_point, len(self.directions))
+        # With a fidelity, a restart would begin with first trials that are no incumbents.
+        restarts = settings.portfolio.restarts and fidelity is None
+        n_startup_trials, n_objectives = settings.n_startup_trials, len(self.directions)
+        is_continuous, reference = space.grid_sizes == 0, self._signs * self._reference
         self._search = RestartingSearch(
-            self._factory,
-            space.grid_sizes == 0,
-            settings.n_startup_trials,
-            # A restart would begin with first trials that are no incumbents.
-            settings.portfolio.restarts and fidelity is None,
-            len(self.directions),
-            self._signs * self._reference,
+            self._factory, is_continuous, n_startup_trials, restarts, n_objectives, reference
         )
         # Models of constraints are made when the first value of one is known.
         self._constraints: Constraints | None = None
@@ -126,18 +123,16 @@ class RowOptimizer(Transactional[OptimizerState]):
         self.metrics = self._factory.new_metrics()
 
     @property
+    @transaction
     def n_trials(self) -> int:
         """Number of trials told, failed ones not counted."""
-        with self._lock:
-            self._undo_interrupted()
-            return self._search.n_successes
+        return self._search.n_successes
 
     @property
+    @transaction
     def has_finite_values(self) -> bool:
         """Whether trials have finite values of each objective."""
-        with self._lock:
-            self._undo_interrupted()
-            return bool(np.isfinite(self._search.trials.values).any(axis=0).all())
+        return bool(np.isfinite(self._search.trials.values).any(axis=0).all())
 
     @property
     def arms(self) -> Sequence[tuple[SearchModel, Arm]]:
@@ -146,12 +141,16 @@ class RowOptimizer(Transactional[OptimizerState]):
 
     @transaction
     def scores(self) -> list[tuple[Acquisition, Score]]:
-        """Return acquisitions, with what a suggestion would maximise of each.
+        """Return the acquisitions of the portfolio's first arm, with what a suggestion maximises.
 
-        They are those of the portfolio's first arm. A score maps rows, shape (m, d), to numbers,
-        shape (m,), and includes the probability that constraints hold. It is minus infinity where
+        A score includes the probability that constraints hold. It is minus infinity where
         `is_valid` is False. A score is computed outside of the optimizer's lock, so no other thread
         may use the optimizer at this time.
+
+        Returns
+        -------
+        list of (Acquisition, callable)
+            A callable maps rows of shape (m, d) to their scores, shape (m,).
         """
         rng = np.random.default_rng(0)
         found = self._search.whole.scores(self._constraints, self.space, rng)
@@ -202,15 +201,14 @@ class RowOptimizer(Transactional[OptimizerState]):
         if costs is not None and self._costs is not None:
             self._costs.tell(rows, costs)
         values = values.reshape(len(rows), len(self.directions))
-        if constraints is None:
-            constraints = np.empty((len(rows), 0))
+        constraints = np.empty((len(rows), 0)) if constraints is None else constraints
         if errors is None:
-            self._tell_exact(rows, values, constraints, nan_is_failure)
+            self._store_trials(rows, values, constraints, nan_is_failure)
             return
         if self._noise is None:
             n_known, models = self._search.n_successes, self._outcome_models
-            self._noise = KnownNoise(self._learn, self._moments, n_known, models)
-        learn = partial(self._learn, nan_is_failure=nan_is_failure)
+            self._noise = KnownNoise(self._store_outcomes, self._moments, n_known, models)
+        learn = partial(self._store_outcomes, nan_is_failure=nan_is_failure)
         self._noise.tell(rows, np.hstack([values, constraints]), errors, learn, weighs)
 
     def _state(self) -> OptimizerState:
@@ -227,7 +225,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         constraints = [] if self._constraints is None else self._constraints.models
         return [*self.arms[0][0].models, *constraints]
 
-    def _tell_exact(
+    def _store_trials(
         self,
         rows: FloatArray,
         values: FloatArray,
@@ -235,9 +233,10 @@ class RowOptimizer(Transactional[OptimizerState]):
         nan_is_failure: bool,
         observed: FloatArray | None = None,
     ) -> None:
-        """Report trials by values of shape (m, K) to learn, and constraints, (m, q).
+        """Store trials by the values to learn, shape (m, K), and the constraints, shape (m, q).
 
-        With errors, `observed` has the values as observed and the errors, shape (m, K + q, 2).
+        Values are in the units of the objectives. With known errors, `observed` has values and
+        constraints as observed, with their errors, shape (m, K + q, 2).
         """
         is_known = ~np.isnan(values).any(axis=1)
         eligible = None
@@ -264,16 +263,18 @@ class RowOptimizer(Transactional[OptimizerState]):
         else:
             self._search.tell(rows, self._signs * values, eligible, observed)
 
-    def _learn(
+    def _store_outcomes(
         self,
         rows: FloatArray,
         outcomes: FloatArray,
         observed: FloatArray | None = None,
         nan_is_failure: bool = True,
     ) -> None:
-        """Store values of objectives and constraints, shape (m, K + q)."""
+        """Store the trials' values and constraints, which stand side by side, shape (m, K + q)."""
         values, constraints = np.hsplit(outcomes, [len(self.directions)])
-        self._tell_exact(rows, values, constraints, nan_is_failure, observed)
+        self._store_trials(rows, values, constraints, nan_is_failure, observed)
+
+    _learn = _store_outcomes  # its name in pickles of earlier versions
 
     @transaction
     def predict_rows(self, rows: FloatArray) -> Moments:
@@ -299,12 +300,11 @@ class RowOptimizer(Transactional[OptimizerState]):
         mean, std = np.full((2, *shape), np.nan)
         if self._search.n_successes:
             mean, std = self._search.whole.outcome_moments(rows)
-        means, stds = [self._signs * mean.reshape(shape)], [std.reshape(shape)]
-        if self._constraints is not None:
-            mean, std = self._constraints.outcome_moments(rows)
-            means.append(mean)
-            stds.append(std)
-        return np.hstack(means), np.hstack(stds)
+        means, stds = self._signs * mean.reshape(shape), std.reshape(shape)
+        if self._constraints is None:
+            return means, stds
+        mean, std = self._constraints.outcome_moments(rows)
+        return np.hstack([means, mean]), np.hstack([stds, std])
 
     @transaction
     def predict_quantiles(self, rows: FloatArray, levels: FloatArray) -> FloatArray:
@@ -425,19 +425,15 @@ class RowOptimizer(Transactional[OptimizerState]):
         ValueError
             If `is_valid` refuses all points that are tried.
         """
-        request = Request(
-            self.space if within is None else within,
-            pending,
-            index,
-            np.random.default_rng([*self._ask_entropy, index]),
-            partial(self._is_taken, running={row.tobytes() for row in rounded(pending)}),
-            self._constraints,
-            self._valid,
-            isinstance(within, RestrictedSpace) and len(within.fixed) > 0,
-        )
+        space = self.space if within is None else within
+        rng = np.random.default_rng([*self._ask_entropy, index])
+        is_taken = partial(self._repeats, running={row.tobytes() for row in rounded(pending)})
+        constraints, valid = self._constraints, self._valid
+        has_fixed = isinstance(within, RestrictedSpace) and len(within.fixed) > 0
+        request = Request(space, pending, index, rng, is_taken, constraints, valid, has_fixed)
         return self.space.from_unit(self._search.current.suggest(request))
 
-    def _is_taken(self, row: FloatArray, running: Collection[bytes]) -> bool:
+    def _repeats(self, row: FloatArray, running: Collection[bytes]) -> bool:
         """Whether a trial with a row's parameters, rounded or not, was told, ruled out, or runs."""
         trials = self._search.trials
         is_taken = trials.is_taken(row, running)
@@ -445,8 +441,16 @@ class RowOptimizer(Transactional[OptimizerState]):
             return is_taken
         return trials.is_taken(self.space.to_unit(self.space.from_unit(row)), running)
 
-    def knows(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
-        """Whether an encoded point, shape (d,), is one that was told or ruled out, or runs."""
+    def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+        """Return whether a row was told, was ruled out or is running.
+
+        Parameters
+        ----------
+        row : float64 array of shape (d,)
+            The row, compared after :func:`rounded`.
+        running : collection of bytes, default=()
+            Bytes of the rounded rows of running trials.
+        """
         return self._search.trials.is_taken(row, running)
 
     @transaction
@@ -476,10 +480,6 @@ class RowOptimizer(Transactional[OptimizerState]):
         if self._allow_missing:
             return np.asarray(~np.isnan(rows).all(axis=1))
         return self.space.is_complete(rows)
-
-    @transaction
-    def _undo_interrupted(self) -> None:
-        """Undo a call that was interrupted."""
 
     def _undo(self, before: OptimizerState | None) -> None:
         if before is not None:

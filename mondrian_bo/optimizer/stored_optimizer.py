@@ -102,7 +102,7 @@ class StoredOptimizer(RowOptimizer):
     def _state(self) -> OptimizerState:
         return super()._state()._replace(stored=_Stored(self._pending, len(self._journal)))
 
-    def _tell_exact(
+    def _store_trials(
         self,
         rows: FloatArray,
         values: FloatArray,
@@ -110,7 +110,7 @@ class StoredOptimizer(RowOptimizer):
         nan_is_failure: bool,
         observed: FloatArray | None = None,
     ) -> None:
-        super()._tell_exact(rows, values, constraints, nan_is_failure, observed)
+        super()._store_trials(rows, values, constraints, nan_is_failure, observed)
         self._journal.append(Batch(rows, values, constraints, nan_is_failure, observed))
 
     def save(self, path: str | Path) -> None:
@@ -248,7 +248,7 @@ class StoredOptimizer(RowOptimizer):
         ):
             raise ValueError("active parameters are missing")
         for batch in journal:
-            self._tell_exact(*batch)
+            self._store_trials(*batch)
         self._search.trials.exclude(arrays["excluded"])
         self._pending, self._n_asked = arrays["pending"], int(state["n_asked"])
         if self._n_asked < 0:
@@ -260,7 +260,8 @@ class StoredOptimizer(RowOptimizer):
         if self._constraints is not None:
             self._constraints.n_correlated = int(state["n_correlated"])
         if "remaining_noise" in arrays:
-            self._noise = KnownNoise(self._learn, self._moments, models=self._outcome_models)
+            models = self._outcome_models
+            self._noise = KnownNoise(self._store_outcomes, self._moments, models=models)
             remaining = arrays["remaining_noise"]
             # Files of earlier versions have no units.
             units = arrays.get("noise_units", np.ones(len(remaining)))

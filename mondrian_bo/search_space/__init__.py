@@ -6,8 +6,9 @@ whole space, ``restricted`` a part of it, with fixed values and linear constrain
 ``lenient_encoding`` encodes values that the space does not hold.
 """
 
+from mondrian_bo.search_space.categorical import Categorical
 from mondrian_bo.search_space.conditions import Condition
-from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
+from mondrian_bo.search_space.parameters import Float, Int, Parameter
 from mondrian_bo.search_space.restricted import LinearInequality, RestrictedSpace
 from mondrian_bo.search_space.space import SearchSpace
 

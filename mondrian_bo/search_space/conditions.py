@@ -36,6 +36,12 @@ class Condition:
         object.__setattr__(self, "values", distinct_values(self.values, "Condition", "values"))
 
 
+def check_condition(condition: object, owner: str) -> None:
+    """Refuse what is neither a condition nor None with a TypeError that names its owner."""
+    if not isinstance(condition, Condition | None):
+        raise TypeError(f"{owner}: `condition` must be a Condition or None, got {condition!r}.")
+
+
 def distinct_values(values: object, owner: str, argument: str) -> tuple[object, ...]:
     """Return the values as a tuple, or refuse them.
 

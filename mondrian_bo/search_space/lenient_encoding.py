@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
+from mondrian_bo.search_space.categorical import Categorical
+from mondrian_bo.search_space.parameters import Float, Int, Parameter
 from mondrian_bo.search_space.space import SearchSpace
 from mondrian_bo.shared.argument_checks import is_number
 from mondrian_bo.shared.array_types import FloatArray

@@ -19,7 +19,7 @@ class Link(NamedTuple):
     ----------
     child, parent : int
         Columns of the two parameters.
-    cells : ndarray of float64, shape (k,)
+    cells : float64 array of shape (k,)
         Grid indices of the parent's values that activate the child, distinct and sorted.
     """
 
@@ -37,7 +37,7 @@ class Family(NamedTuple):
         Column of the parent.
     children : int array of shape (c,)
         Columns of the children.
-    cells : ndarray of float64, shape (k,)
+    cells : float64 array of shape (k,)
         Grid indices of the parent's values that activate any child, distinct and sorted.
     active : bool array of shape (k + 1, c)
         Which children each of them activates; in the last row none.

@@ -1,4 +1,4 @@
-"""The parameters of a search space, and the arithmetic of their encoding on [0, 1].
+"""The numeric parameters of a search space, and the arithmetic of their encoding on [0, 1].
 
 Bounds, logs, steps and the reduction of ``high`` follow ``optuna.distributions``, so that every
 value decoded here is one that Optuna's distribution of the same arguments contains.
@@ -7,7 +7,6 @@ value decoded here is one that Optuna's distribution of the same arguments conta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.search_space.conditions import Condition, distinct_values, equal_values
+from mondrian_bo.search_space.categorical import Categorical
+from mondrian_bo.search_space.conditions import Condition, check_condition
 from mondrian_bo.shared.array_types import FloatArray
 
 MAX_VECTOR_CELLS = 2**40
@@ -38,11 +38,11 @@ class Float:
     low, high : float
         Inclusive finite bounds, ``low <= high``. With a step, ``high`` is reduced to the largest
         value of the form ``low + i * step``.
-    log : bool, default False
+    log : bool, default=False
         Whether the parameter is uniform in the logarithm; needs ``low > 0`` and no step.
-    step : float or None, default None
+    step : float or None, default=None
         Distance between the values of a grid that starts at ``low``; None is continuous.
-    condition : Condition or None, default None
+    condition : Condition or None, default=None
         When the parameter is active; None is always.
 
     Raises
@@ -87,7 +87,17 @@ class Float:
         return n_grid_values(self.low, self.high, self.step)
 
     def index(self, value: object) -> int:
-        """Return the place of a value on the grid, from 0 to ``n_values - 1``.
+        """Return the place of a value on the grid.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        int
+            From 0 to ``n_values - 1``.
 
         Raises
         ------
@@ -108,7 +118,25 @@ class Float:
         return index
 
     def to_unit(self, value: object) -> float:
-        """Return the position of a value in [0, 1]; raises a TypeError or ValueError as `index`."""
+        """Return the position of a value.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        float
+            In [0, 1]; with a grid, the middle of the value's cell.
+
+        Raises
+        ------
+        TypeError
+            If the value is not a number.
+        ValueError
+            If it is out of range or off the grid.
+        """
         if self.n_values:
             return cell_centre(self.index(value), self.n_values)
         number = self._checked(value)
@@ -119,7 +147,18 @@ class Float:
         return min(unit, 1.0)
 
     def from_unit(self, unit: float) -> float:
-        """Return the value at a position in [0, 1]; it is on the grid if there is one."""
+        """Return the value at a position.
+
+        Parameters
+        ----------
+        unit : float
+            Position in [0, 1].
+
+        Returns
+        -------
+        float
+            The value; it is on the grid if there is one.
+        """
         if self.n_values:
             return self._value(cell(unit, self.n_values))
         # Measured from the nearer bound, so that both bounds are decoded exactly.
@@ -138,7 +177,18 @@ class Float:
         return min(max(number, self.low), self.high)
 
     def from_units(self, units: FloatArray) -> list[float]:
-        """Return the values at positions of shape (m,), as `from_unit` does; at NaN any."""
+        """Return the values at positions, as `from_unit` does.
+
+        Parameters
+        ----------
+        units : float64 array of shape (m,)
+            Positions in [0, 1].
+
+        Returns
+        -------
+        list of m floats
+            The values; at NaN, any value.
+        """
         if self.n_values or self.log:
             return [math.nan if unit != unit else self.from_unit(unit) for unit in units.tolist()]
         width = self.high - self.low
@@ -169,11 +219,11 @@ class Int:
     low, high : int
         Inclusive bounds, ``low <= high``. ``high`` is reduced to the largest value of the form
         ``low + i * step``.
-    log : bool, default False
+    log : bool, default=False
         Whether the parameter is uniform in the logarithm; needs ``low >= 1`` and ``step == 1``.
-    step : int, default 1
+    step : int, default=1
         Distance between neighbouring values.
-    condition : Condition or None, default None
+    condition : Condition or None, default=None
         When the parameter is active; None is always.
 
     Raises
@@ -213,7 +263,17 @@ class Int:
         return (self.high - self.low) // self.step + 1
 
     def index(self, value: object) -> int:
-        """Return the place of a value on the grid, from 0 to ``n_values - 1``.
+        """Return the place of a value on the grid.
+
+        Parameters
+        ----------
+        value : int
+            The value.
+
+        Returns
+        -------
+        int
+            From 0 to ``n_values - 1``.
 
         Raises
         ------
@@ -231,13 +291,42 @@ class Int:
         return index
 
     def to_unit(self, value: object) -> float:
-        """Return the middle of a value's cell in [0, 1]; raises the errors of `index`."""
+        """Return the position of a value.
+
+        Parameters
+        ----------
+        value : int
+            The value.
+
+        Returns
+        -------
+        float
+            The middle of the value's cell in [0, 1].
+
+        Raises
+        ------
+        TypeError
+            If the value is not an integer (integral floats count as such).
+        ValueError
+            If it is out of range or off the grid.
+        """
         if self.log and self.n_values > 1:
             return float(log_cell_centres(self.index(value), float(self.n_values), float(self.low)))
         return cell_centre(self.index(value), self.n_values)
 
     def from_unit(self, unit: float) -> int:
-        """Return the value whose cell holds a position in [0, 1]."""
+        """Return the value at a position.
+
+        Parameters
+        ----------
+        unit : float
+            Position in [0, 1].
+
+        Returns
+        -------
+        int
+            The value whose cell holds the position.
+        """
         if self.log:
             index = int(log_cells(unit, float(self.n_values), float(self.low)))
         else:
@@ -245,89 +334,19 @@ class Int:
         return self.low + min(index, self.n_values - 1) * self.step
 
     def from_units(self, units: FloatArray) -> list[int]:
-        """Return the values at positions of shape (m,), as `from_unit` does; at NaN any."""
-        return [self.low if unit != unit else self.from_unit(unit) for unit in units.tolist()]
+        """Return the values at positions, as `from_unit` does.
 
+        Parameters
+        ----------
+        units : float64 array of shape (m,)
+            Positions in [0, 1].
 
-@dataclass(frozen=True)
-class Categorical:
-    """A parameter that takes one of several unordered choices.
-
-    Parameters
-    ----------
-    choices : sequence
-        At least one object of any type. Two of the same type may not be equal; ``True``, ``1`` and
-        ``1.0`` are different choices.
-    condition : Condition or None, default None
-        When the parameter is active; None is always.
-
-    Raises
-    ------
-    TypeError
-        If ``choices`` is not a sequence (a string is not taken as one), or ``condition`` is wrong.
-    ValueError
-        If ``choices`` is empty or holds duplicates.
-    """
-
-    choices: Sequence[object]
-    _: KW_ONLY
-    condition: Condition | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "choices", distinct_values(self.choices, "Categorical", "choices"))
-        _check_condition(self.condition, "Categorical")
-
-    @property
-    def n_values(self) -> int:
-        """Number of choices."""
-        return len(self.choices)
-
-    def index(self, value: object) -> int:
-        """Return the index of a choice.
-
-        A choice of the same type is preferred to one that only compares equal.
-
-        Raises
-        ------
-        ValueError
-            If the value is no choice.
+        Returns
+        -------
+        list of m ints
+            The values; at NaN, any value.
         """
-        try:
-            found = self._positions.get((type(value), value))
-            if found is None:
-                found = self._first_positions.get(value)
-            if found is not None:
-                return found
-        except TypeError:
-            # A value or a choice without a hash is compared with all choices.
-            pass
-        equal = [i for i, choice in enumerate(self.choices) if equal_values(choice, value)]
-        if not equal:
-            raise ValueError(f"must be one of {self.choices}, got {value!r}.")
-        return next((i for i in equal if type(self.choices[i]) is type(value)), equal[0])
-
-    @cached_property
-    def _positions(self) -> dict[tuple[type, object], int]:
-        """Places of the choices by type and value; a TypeError if a choice has no hash."""
-        return {(type(choice), choice): i for i, choice in enumerate(self.choices)}
-
-    @cached_property
-    def _first_positions(self) -> dict[object, int]:
-        """The place of the first of equal choices; a TypeError if a choice has no hash."""
-        return {choice: i for i, choice in reversed(tuple(enumerate(self.choices)))}
-
-    def to_unit(self, value: object) -> float:
-        """Return the index of a choice as a float; raises the ValueError of `index`."""
-        return float(self.index(value))
-
-    def from_unit(self, unit: float) -> object:
-        """Return the choice at an index in [0, n_values - 1], rounded to the nearest."""
-        return self.choices[round(unit)]
-
-    def from_units(self, units: FloatArray) -> list[object]:
-        """Return the choices at indices of shape (m,), as `from_unit` does; at NaN any."""
-        places = np.rint(np.nan_to_num(units)).astype(np.int64).tolist()
-        return [self.choices[place] for place in places]
+        return [self.low if unit != unit else self.from_unit(unit) for unit in units.tolist()]
 
 
 Parameter: TypeAlias = Float | Int | Categorical
@@ -359,12 +378,7 @@ def _check_numeric(parameter: Float | Int, accepted_low: str) -> None:
         raise ValueError(f"{owner}: `low` must be <= `high`, got {low=}, {high=}.")
     if parameter.log and low <= 0:
         raise ValueError(f"{owner}: `low` must be {accepted_low} when `log` is True, got {low}.")
-    _check_condition(parameter.condition, owner)
-
-
-def _check_condition(condition: object, owner: str) -> None:
-    if not isinstance(condition, Condition | None):
-        raise TypeError(f"{owner}: `condition` must be a Condition or None, got {condition!r}.")
+    check_condition(parameter.condition, owner)
 
 
 def _real(value: object, owner: str, argument: str) -> float:

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.search_space.parameters import Categorical, Parameter
+from mondrian_bo.search_space.categorical import Categorical
+from mondrian_bo.search_space.parameters import Parameter
 from mondrian_bo.search_space.space import SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -157,9 +158,17 @@ class RestrictedSpace(SearchSpace):
         return self._feasible(matrix[:, self._columns])
 
     def has_fixed(self, rows: FloatArray) -> BoolArray:
-        """Whether rows of the whole space, shape (m, d), have the fixed values; shape (m,).
+        """Whether rows have the fixed values.
 
-        An inactive parameter has none.
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Snapped rows of the whole space.
+
+        Returns
+        -------
+        bool array of shape (m,)
+            Which rows do. The value of an inactive parameter does not count.
         """
         is_fixed = (rows == self._pinned) | np.isnan(self._pinned) | np.isnan(rows)
         return np.asarray(is_fixed.all(axis=1))

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mondrian_bo.search_space.categorical import Categorical
 from mondrian_bo.search_space.links import Family, families, link_conditions
 from mondrian_bo.search_space.parameters import (
     MAX_VECTOR_CELLS,
-    Categorical,
     Float,
     Int,
     Parameter,
@@ -48,11 +48,11 @@ class SearchSpace(Mapping[str, Parameter]):
         Their parameters, in the same order.
     n_dimensions : int
         Number of parameters, d.
-    n_choices : ndarray of int64, shape (d,)
+    n_choices : int64 array of shape (d,)
         Number of choices of the categorical parameters, 0 for the others. Read-only.
-    grid_sizes : ndarray of int64, shape (d,)
+    grid_sizes : int64 array of shape (d,)
         Number of distinct values, 0 when continuous; at most 2**63 - 1. Read-only.
-    is_categorical : ndarray of bool, shape (d,)
+    is_categorical : bool array of shape (d,)
         Which parameters are categorical. Read-only.
 
     Raises
@@ -169,7 +169,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
         Returns
         -------
-        ndarray of float64, shape (d,)
+        float64 array of shape (d,)
             The row; NaN where the value is absent or the other values make it inactive.
 
         Raises
@@ -269,7 +269,18 @@ class SearchSpace(Mapping[str, Parameter]):
         return np.asarray(~(missing & ~np.isnan(snapped)).any(axis=1))
 
     def filled(self, rows: FloatArray) -> FloatArray:
-        """Return rows with defaults for NaN: the first choice, and the middle of other ranges."""
+        """Return rows with defaults for NaN.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Rows. They are not modified.
+
+        Returns
+        -------
+        float64 array of shape (m, d)
+            The rows, with the first choice or the middle of the range in place of NaN.
+        """
         return np.where(np.isnan(rows), np.where(self.is_categorical, 0.0, 0.5), rows)
 
     def snap(self, rows: ArrayLike) -> FloatArray:
@@ -287,7 +298,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
         Returns
         -------
-        ndarray of float64, shape (m, d)
+        float64 array of shape (m, d)
             The snapped rows.
 
         Raises
@@ -328,7 +339,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
         Returns
         -------
-        ndarray of float64, shape (m, d)
+        float64 array of shape (m, d)
             Snapped rows.
 
         Raises
@@ -354,7 +365,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
         Returns
         -------
-        ndarray of float64, shape (m, d)
+        float64 array of shape (m, d)
             Snapped rows.
         """
         return self.from_uniform(rng.random((m, self.n_dimensions)))
@@ -364,7 +375,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
         Returns
         -------
-        ndarray of float64, shape (n, d)
+        float64 array of shape (n, d)
             Snapped rows.
 
         Raises

@@ -455,9 +455,11 @@ def test_a_pickle_of_an_earlier_version_goes_on():
     del optimizer._decoding_rounds
     for model in optimizer._search.models:
         del model._predictability
+        vars(model._transform)["_spread"] = vars(model._transform).pop("_range")
     counts = vars(optimizer._search._counts)
     for former, present in (
         ("n_in_vain", "n_without_gain"),
+        ("n_still", "n_since_gain"),
         ("gained", "has_improved"),
         ("gain", "least_gain"),
         ("n_at_gain", "n_of_least_gain"),

@@ -13,8 +13,8 @@ from mondrian_bo.search_space import (
     Float,
     Int,
     SearchSpace,
+    categorical,
     conditions,
-    parameters,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
@@ -240,7 +240,7 @@ def test_many_choices_are_not_compared_in_pairs(monkeypatch):
         return compare(first, second)
 
     monkeypatch.setattr(conditions, "equal_values", equal_values)
-    monkeypatch.setattr(parameters, "equal_values", equal_values)
+    monkeypatch.setattr(categorical, "equal_values", equal_values)
     many = Categorical([*range(3000), *map(str, range(2000))])
     found = [many.index(value) for value in (0, 2999, 2999.0, "0", "1999")]
     assert found == [0, 2999, 2999, 3000, 4999]

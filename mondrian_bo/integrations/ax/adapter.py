@@ -127,6 +127,7 @@ class MondrianAdapter(TorchAdapter):
             parameters = self._reader.parameters
         metrics = {metric for seen in observations.values() for metric in seen.outcomes}
         if not self._has_frames:
+            # Ax's property `metric_signatures` returns it.
             self._metric_signatures = metrics
         if self._fit_tracking_metrics:
             self.outcomes = sorted(metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import optuna
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.suggestions.study_fidelity import StudyFidelity
     from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+_Purpose: TypeAlias = Literal["suggesting", "reading"]
+"""What a model of a study is for."""
 
 
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
@@ -224,26 +227,28 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if not search_space:
             return {}
         is_valid, constants = self._is_valid, None
-        # Before anything is proposed for it, a trial has the values that it was added to the study
-        # with: it may run again, as its worker has died.
+        # `trial.params` is not empty if the trial was added to the study with values, as a trial
+        # that runs again after its worker died. These values count as fixed.
         fixed = {**fixed_values(study, trial), **trial.params}
         with self._lock:
             memory = self._memory_of(study)
             others = memory.running_beside(study, trial)
             n_published = 0
             while True:
-                whole = search_space
+                full_space = search_space
                 if fixed:
-                    whole = with_fixed(search_space, fixed, memory.reader.distributions)
+                    full_space = with_fixed(search_space, fixed, memory.reader.distributions)
                 if is_valid is not None:
-                    constants = constants_beside(is_valid, study, trial, memory.reader, whole)
-                optimizer = memory.optimizer_for(study, whole, self._settings, is_valid, constants)
+                    constants = constants_beside(is_valid, study, trial, memory.reader, full_space)
+                optimizer = memory.optimizer_for(
+                    study, full_space, self._settings, is_valid, constants
+                )
                 if optimizer is None:
                     return {}
                 within = None
                 if fixed:
                     kept = fixed if is_valid is None else valid_fixed(is_valid, fixed, constants)
-                    within = fixed_part(kept, whole, optimizer.space)
+                    within = fixed_part(kept, full_space, optimizer.space)
                 pending = np.empty((0, optimizer.space.n_dimensions))
                 if others:
                     pending = memory.rows_of(others, optimizer)
@@ -339,7 +344,26 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
     def read_model(self, study: optuna.Study) -> StudyModel:
-        """Return a model of the study's finished trials, see :meth:`predict`."""
+        """Return a model of a study, which has learnt all finished trials.
+
+        It is apart from the one that suggestions come from: reading it does not change them. It
+        knows neither `warm_start` nor `fidelity`, and treats a fidelity as any other parameter.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study.
+
+        Returns
+        -------
+        StudyModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the study has no finished trial with a finite value and a parameter that varies.
+        """
         with self._lock:
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
@@ -355,11 +379,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 )
             return StudyModel(memory.reader, model)
 
-    def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> ToldStudy:
+    def _memory_of(self, study: optuna.Study, purpose: _Purpose = "suggesting") -> ToldStudy:
         """Return what the sampler knows of a study, with a model for suggesting or for reading."""
         return self._recall(study, partial(self._new_memory, study, purpose), purpose)
 
-    def _new_memory(self, study: optuna.Study, purpose: str) -> ToldStudy:
+    def _new_memory(self, study: optuna.Study, purpose: _Purpose) -> ToldStudy:
         """Return the memory of a study that nothing is known of; raise if it is not supported."""
         if len(study.directions) > MOST_OBJECTIVES:
             raise ValueError(
@@ -370,12 +394,13 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             self._earlier.check(study)
         if self._fidelity is not None:
             self._fidelity.check(study)
-        prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
+        # A model that is only read has neither.
+        extras = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
         entropy = self._entropy
         if self._is_random:
             # Studies of one sampler without a seed differ.
             entropy = [*entropy, zlib.crc32(study.study_name.encode())]
-        return ToldStudy(entropy, self.fidelity_name, *prior)
+        return ToldStudy(entropy, self.fidelity_name, *extras)
 
 
 def _is_taken(

@@ -60,8 +60,7 @@ class _Stream:
 
     def learnt(self) -> tuple[FloatArray, AnyArray]:
         """Return the points and targets learnt so far."""
-        of_classes = isinstance(self.forest, MondrianForestClassifier)
-        forest = self.forest.forest_ if of_classes else self.forest.model_.forest
+        forest = self.forest.model_.forest
         points = np.array(forest.points[0, : self.n_points], dtype=np.float64)
         points += getattr(self.forest, "offset_", 0.0)
         if len(points) < self.n_points:

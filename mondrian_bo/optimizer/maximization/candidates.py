@@ -30,6 +30,10 @@ _SCALES = (1e-3, 0.4)
 """Range of the standard deviation of a perturbation, in sides of the unit cube. It is drawn
 log-uniformly, so that fine and coarse steps are equally frequent; our choice."""
 
+_CHANGED_SHARES = (0.3, 1.0)
+"""Shares of the coordinates that a perturbation changes, beside about one coordinate (1 / d); each
+of the three is equally frequent, our choice."""
+
 _N_ELITE = 10
 """Number of best candidates that a round perturbs: a round does not depend on one alone."""
 
@@ -122,7 +126,7 @@ def perturb(
     drawn = _Draws(
         rng.integers(len(rows), size=n_points),
         rng.random((n_points, d)),
-        np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=n_points)],
+        np.array([1.0 / d, *_CHANGED_SHARES])[rng.integers(3, size=n_points)],
         rng.random((n_points, d)),
         rng.integers(d, size=n_points),
         _SCALES[0] * (_SCALES[1] / _SCALES[0]) ** rng.random(n_points),
@@ -305,7 +309,9 @@ def _choose_best(scores, chosen):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _choose_distinct(rows, scores, chosen):  # type: ignore[no-untyped-def]
-    """Write the indices of the best rows that are not close to a better one, until it is full.
+    """Write the indices of the best rows that are not close to a better one.
+
+    Writing ends when `chosen` is full.
 
     Of equal scores the first counts as better, and NaN is worst. Returns the number of indices
     written.

@@ -155,7 +155,7 @@ class KnownNoise:
     ) -> FloatArray:
         """Return the values to learn, and update the averages of the variances that remain."""
         n_known = self._n_known
-        denoised, gains, spreads = values, np.ones(values.shape), errors
+        denoised, gains, deviations = values, np.ones(values.shape), errors
         if n_known >= _N_TAKEN:
             mean, std = self._moments(rows, values.shape[1])
             # Without a prediction, the observation stays as it is.
@@ -164,9 +164,9 @@ class KnownNoise:
             denoised = np.where(noisy, mean + gains * (values - mean), values)
             # An observation of infinite error, or nearly, leaves the variance of the model.
             is_vast = noisy & (errors / _LARGEST_USUAL > std)
-            spreads = np.where(is_vast, std, errors)
+            deviations = np.where(is_vast, std, errors)
             gains[is_vast] = 1.0
-        for i, (column, shares) in enumerate(zip(spreads.T, gains.T, strict=True)):
+        for i, (column, shares) in enumerate(zip(deviations.T, gains.T, strict=True)):
             known = np.isfinite(column) & np.isfinite(values[:, i])
             if self._remaining[i] == 0.0:
                 self._units[i] = _unit_of(np.sqrt(shares[known]) * column[known])

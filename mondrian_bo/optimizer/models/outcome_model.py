@@ -50,6 +50,9 @@ _LARGEST_LOG_ERROR = math.log(1e3)
 """Logarithm of the largest standard error in deviations of the values, our choice: such a trial
 counts for nothing, and matrices stay accurate."""
 
+_N_NODES = 31
+"""Nodes of the Gauss-Hermite rule for moments of inverse-transformed predictions: our choice."""
+
 
 class Transform(Protocol):
     """A monotone map of the values of an outcome, larger is better, to standardised ones."""
@@ -393,9 +396,13 @@ class OutcomeModel:
         return float(mean.max())
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation in the units of the values, both of shape (m,)."""
+        """Return mean and standard deviation in the units of the values, both of shape (m,).
+
+        The mixture is approximated by one Gaussian with its moments, which the inverse transform
+        maps by quadrature.
+        """
         mean, std = mixture_moments(self.predict(rows))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
         values = self._transform.inverse(mean[:, None] + std[:, None] * nodes)
         weights = weights / weights.sum()
         # With halves and relative deviations neither differences nor squares overflow.
@@ -403,9 +410,9 @@ class OutcomeModel:
         expected = halves @ weights
         deviations = halves - expected[:, None]
         size = np.maximum(np.abs(deviations).max(axis=1), TINY)
-        spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
+        std = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
         largest = 0.5 * np.finfo(np.float64).max
-        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
+        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(std, largest)
 
     @contextmanager
     def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:

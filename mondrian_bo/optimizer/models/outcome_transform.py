@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -49,30 +50,36 @@ class OutcomeTransform:
         if len(finite) == 0:
             finite = np.zeros(1)
         lower, self._centre, upper = (float(q) for q in np.percentile(finite, (25.0, 50.0, 75.0)))
-        self._spread = upper - lower if upper > lower else float(np.ptp(finite))
+        # The interquartile range of the values, or their full range.
+        self._range = upper - lower if upper > lower else float(np.ptp(finite))
         # Scaled values are interquartile ranges from the median, here and below.
         self._worst, self._best = 0.0, 0.0
         self._power = 1.0
         self._mean, self._std = 0.0, 1.0
-        if self._spread > 0.0:
+        if self._range > 0.0:
             with np.errstate(over="ignore"):
-                ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._spread
+                ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._range
             self._worst, self._best = max(float(ends[0]), -_WORST), min(float(ends[1]), _BEST)
         elif (values != values[0]).any():
             # All finite values are equal; infinities are worse or better than them.
-            self._spread = 1.0
+            self._range = 1.0
             self._worst = -1.0 if values.min() == -np.inf else 0.0
             self._best = 1.0 if values.max() == np.inf else 0.0
-        if self._spread > 0.0:
+        if self._range > 0.0:
             scaled = self._scaled(values)
             if power:
                 self._power = _most_likely_power(scaled)
             powered = _yeo_johnson(scaled, self._power)
             self._mean, self._std = float(powered.mean()), float(powered.std())
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; in pickles of earlier versions the range has another name."""
+        names = {"_spread": "_range"}
+        self.__dict__.update({names.get(name, name): one for name, one in state.items()})
+
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return transformed values; a value better than all fitted ones is not clipped to them."""
-        if self._spread == 0.0 or self._std == 0.0:
+        if self._range == 0.0 or self._std == 0.0:
             return np.zeros(len(values))
         powered = _yeo_johnson(self._scaled(values), self._power)
         return np.asarray((powered - self._mean) / self._std)
@@ -87,11 +94,11 @@ class OutcomeTransform:
 
         Clipped values have the slope at the bound, and those of a constant objective the slope 0.
         """
-        if self._spread == 0.0 or self._std == 0.0:
+        if self._range == 0.0 or self._std == 0.0:
             return np.full(len(values), -np.inf)
         scaled = self._scaled(values)
-        # The logarithm of the quotient of the spread and the factor might overflow.
-        slopes = math.log(SHRINK) - math.log(self._spread) - math.log(self._std)
+        # The logarithm of the quotient of the range and the factor might overflow.
+        slopes = math.log(SHRINK) - math.log(self._range) - math.log(self._std)
         return np.asarray(slopes + (self._power - 1.0) * np.sign(scaled) * np.log1p(np.abs(scaled)))
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
@@ -100,19 +107,19 @@ class OutcomeTransform:
         Results are clipped to the range of the fitted values, extended by its width on both sides,
         because the inverse of the power goes to infinity.
         """
-        if self._spread == 0.0 or self._std == 0.0:
+        if self._range == 0.0 or self._std == 0.0:
             return np.full(np.shape(transformed), self._centre / SHRINK)
         scaled = _inverse_yeojohnson(transformed * self._std + self._mean, self._power)
         width = self._best - self._worst
         scaled = np.clip(scaled, self._worst - width, self._best + width)
         with np.errstate(over="ignore"):
-            values = (self._centre + self._spread * scaled) / SHRINK
+            values = (self._centre + self._range * scaled) / SHRINK
         largest = np.finfo(np.float64).max
         return np.asarray(np.clip(values, -largest, largest))
 
     def _scaled(self, values: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            scaled = (values * SHRINK - self._centre) / self._spread
+            scaled = (values * SHRINK - self._centre) / self._range
         scaled[values == np.inf] = self._best
         # In a third of the time of `numpy.clip`.
         return np.asarray(np.minimum(np.maximum(scaled, self._worst), _BEST))

@@ -24,8 +24,8 @@ class Request:
     pending : float64 array of shape (k, d)
         Trials that are running.
     index : int
-        Number of the suggestion: that of the point in the quasi-random sequence while there is no
-        model.
+        Number of the suggestion. Without a model, the suggestion is the point of this number in the
+        quasi-random sequence.
     rng : numpy.random.Generator
         Source of all other randomness.
     is_taken : callable
@@ -35,8 +35,8 @@ class Request:
     valid : ValidRows or None
         Which rows may be suggested; None is all.
     has_fixed : bool, default=False
-        Whether the user has set a parameter of the trial. The trial is then to be the best one
-        beside that value, however good others are.
+        Whether the user has set a parameter of the trial. The suggestion is then the best one with
+        that value, however good other trials are.
     """
 
     space: SearchSpace

@@ -24,8 +24,9 @@ _NEAR = 0.02
 Different categories differ by 1 or more."""
 
 _LEAST_GAIN = 1e-3
-"""Largest difference of equal values, our choice: as a share of the interquartile range of all or,
-if all columns are continuous, of the range of the best quarter, if that is smaller."""
+"""Largest difference of two values that count as equal, our choice: a share of the interquartile
+range of all values or, if all columns are continuous, of the range of the best quarter, if that is
+smaller."""
 
 _COLLAPSED = 6
 """Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
@@ -47,6 +48,7 @@ near its incumbent, so restarts are more frequent, and longer."""
 
 _FORMER_NAMES = {
     "n_in_vain": "n_without_gain",
+    "n_still": "n_since_gain",
     "gained": "has_improved",
     "gain": "least_gain",
     "n_at_gain": "n_of_least_gain",
@@ -68,8 +70,8 @@ class _Counts:
         Number of trials since a restarted search has gained anything on its own incumbent.
     threshold : int
         Pressure at which the search over all trials restarts, unless it has stalled.
-    n_still : int
-        Number of trials of the search over all trials since it has gained anything.
+    n_since_gain : int
+        Number of trials told to the search over all trials since its last gain.
     patience : int
         Patience of a search that is restarted after the other one has stalled.
     has_improved : bool
@@ -82,7 +84,7 @@ class _Counts:
     pressure: int = 0
     n_without_gain: int = 0
     threshold: int = _COLLAPSED
-    n_still: int = 0
+    n_since_gain: int = 0
     patience: int = _LONG_PATIENCE
     has_improved: bool = False
     least_gain: float = 0.0
@@ -152,19 +154,22 @@ class RestartingSearch:
     near its incumbent only. A restarted search has a model of its own trials, and finds another
     basin or the same one.
 
-    A trial near the incumbent is in vain if its value is equal to the incumbent's, but for a small
-    share of the range of the values. That is so at the bottom of a smooth basin, where values
-    differ by the square of the distance. If the value is worse (at a cusp, on a ripple, in a bent
-    valley), a gain is still possible, and the trial is not in vain. Rows that differ only in
-    numbers on grids cannot be refined: such a trial is in vain if it does not improve.
+    A trial near the incumbent is *in vain* if its value differs from the incumbent's by at most
+    `_LEAST_GAIN` of the range of the values. Values are that close at the bottom of a smooth basin,
+    where they differ by the square of the distance. If the value is clearly worse (at a cusp, on a
+    ripple, in a bent valley), a gain is still possible and the trial is not in vain. A trial that
+    differs from the incumbent only in numbers on grids cannot be refined: it is in vain if it does
+    not improve.
 
-    In a bent valley each gain is small beside the interquartile range of all values, and a search
-    that gains has not collapsed. So the range of the best values counts, too, if all columns are
-    continuous. Where columns have grids, other values on these grids promise more than small gains.
+    In a bent valley each gain is small compared with the interquartile range, although the search
+    has not collapsed. If all columns are continuous, the smaller of this range and the range of the
+    best quarter of the values is used. If some columns have grids, only the interquartile range is
+    used, because other values on the grids promise more than small gains.
 
     A restarted search ends where it finds the incumbent of all trials again, where it collapses on
-    its own incumbent, or after some trials without an improvement of its own. These are few while
-    the search over all trials still gains a little at times, as it does in a narrow valley.
+    its own incumbent, or after a number of trials without an improvement of its own. This number is
+    small while the search over all trials still gains at times, as in a narrow valley, and larger
+    once it has stalled.
 
     The state depends only on the trials told and on their order.
 
@@ -310,8 +315,8 @@ class RestartingSearch:
         beside = self._compare(row[0], value, eligible, self.trials)
         self.trials.tell(row, values, eligible, observed)
         if self.current is self.whole:
-            counts.n_still = 0 if beside.gained else counts.n_still + 1
-            has_stalled = counts.n_still >= _STALLED
+            counts.n_since_gain = 0 if beside.gained else counts.n_since_gain + 1
+            has_stalled = counts.n_since_gain >= _STALLED
             counts.pressure = beside.pressure(counts.pressure, not has_stalled)
             if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
                 self.current = self._factory.new(Trials(self._n_dimensions), counts.n_searches)
@@ -327,7 +332,7 @@ class RestartingSearch:
             counts.pressure = beside_own.pressure(counts.pressure)
             counts.n_without_gain = 0 if beside_own.gained else counts.n_without_gain + 1
         own.tell(row, values, eligible, observed)
-        has_stalled = counts.n_still >= _STALLED
+        has_stalled = counts.n_since_gain >= _STALLED
         patience = counts.patience if has_stalled else _PATIENCE
         is_over = (
             beside.found_again or counts.pressure >= _COLLAPSED or counts.n_without_gain >= patience
@@ -337,7 +342,7 @@ class RestartingSearch:
             counts.pressure = 0
             if counts.has_improved:
                 counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
-                counts.n_still = 0
+                counts.n_since_gain = 0
             elif has_stalled:
                 counts.patience *= _BACKOFF
             else:

@@ -55,7 +55,8 @@ _MANY_TRIALS = 2000
 
 _FAR_SHARE = 0.25
 """Share of the candidates over the space that are scored with more trials, with one objective and
-without constraints: each is in a leaf of its own then, whose arrays come from the main memory."""
+without constraints or `is_valid`. Nearly every such candidate lies in another leaf, whose arrays
+come from main memory."""
 
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
@@ -314,7 +315,8 @@ class Search:
         acquisitions, n_modelled = _acquisitions_of(arm, constraints, half_spaces)
         n_models += n_modelled
         if constraints is None:
-            share = arm.candidates  # reduces those near the best rows, too
+            # `share` applies to all candidates, so it is divided out of the two shares below.
+            share = arm.candidates
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
             if n_trials > _MANY_TRIALS and self.trials.n_objectives == 1 and request.valid is None:
@@ -426,8 +428,8 @@ def _average(
     mean = shares[:, 0].sum(axis=0)
     deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
     size = np.maximum(deviations.max(axis=0), TINY)
-    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
-    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)
+    std = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
+    return mean, np.minimum(std, np.finfo(np.float64).max / len(moments)) * len(moments)
 
 
 def _acquisitions_of(

@@ -60,7 +60,10 @@ class SearchTrials(Protocol):
         ...
 
     def front(self) -> BoolArray:
-        """Return which trials are eligible and not worse than another one, shape (n,)."""
+        """Return which trials are eligible and not dominated, shape (n,).
+
+        With one objective, this is the best one.
+        """
         ...
 
     def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:

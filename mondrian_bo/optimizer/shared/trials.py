@@ -15,15 +15,16 @@ from mondrian_bo.shared.growing_array import GrowingArray
 
 N_BEST = 10
 """Number of best trials that candidates start from, and whose predictions set the value to beat:
-several, so that one lucky trial of a noisy objective does not hold the search."""
+several, so that one lucky trial of a noisy objective does not decide where the search goes."""
 
 KEY_DIGITS = 12
 """Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
 row moves its entries by a few units of rounding, 1e-16 in most ranges."""
 
-_EQUAL = 2.0
-"""Largest ratio of known errors that do not differ, our choice: a noise per observation then gains
-nothing, and costs the estimate of a common one."""
+_LARGEST_EQUAL_RATIO = 2.0
+"""Largest ratio of the largest to the smallest known error at which errors count as equal, our
+choice. For such errors, a noise for each observation gains nothing and costs the estimate of a
+common one."""
 
 
 class TrialsState(NamedTuple):
@@ -127,8 +128,8 @@ class Trials:
             with a fidelity, are at its target. Eligible trials rank before all others.
         observed : float64 array of shape (m, 2) or None, default=None
             With known standard errors, the values as observed and these errors, 0 where there is
-            none and NaN where the value is imputed. `values` are then what is known of the values,
-            by a model, too.
+            none and NaN where the value is imputed. `values` are then the posterior means that
+            :class:`KnownNoise` computes from observation and model.
         """
         n_trials = len(self._rows)
         if observed is not None or self._observed is not None:
@@ -159,7 +160,8 @@ class Trials:
         # Maxima and minima without NaN.
         largest = float(np.fmax.reduce(errors, initial=0.0))
         smallest = float(np.fmin.reduce(errors, initial=np.inf))
-        self._observed, self.errors_differ = noted, largest > _EQUAL * smallest
+        self._observed = noted
+        self.errors_differ = largest > _LARGEST_EQUAL_RATIO * smallest
 
     def observed(self, start: int, end: int) -> tuple[FloatArray, FloatArray]:
         """Return the values of some trials as observed, and their errors, shape (end - start,).

@@ -132,10 +132,18 @@ class AggregatedEstimator(TreePathsMixin, UndoesInterruptions):
     def loss_trace(self) -> LossTrace:
         """Return the losses of each tree along the stream; needs ``record_losses=True``.
 
+        Returns
+        -------
+        LossTrace
+            Losses, their running sums, those of the best pruning and the regret, each a float64
+            array of shape (n_estimators, n_samples).
+
         Raises
         ------
         ValueError
             If losses have not been recorded.
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self, "model_")
         if not self.model_.forest.records:

@@ -22,7 +22,8 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     """Aggregated Mondrian forest for classification, online.
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
-    far (Mourtada2021, equations 5, 6 and 7; logarithmic loss), exactly and in O(log n) per sample.
+    far (Mourtada2021, equations 5, 6 and 7; logarithmic loss), exactly and in O(log n) nodes per
+    tree and sample.
 
     Parameters
     ----------
@@ -67,7 +68,11 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     predicted worse. The losses of :meth:`loss_trace` are those of Algorithm 6, or of its leaves
     without aggregation.
 
-    A new sample takes O(T d log n), a prediction O(T K log n), memory is O(T n (d + K)).
+    `fit` learns its rows in their order, so `fit` and `partial_fit` give the same result for the
+    same samples.
+
+    A new sample takes O(T (d + K) log n) for K classes, a prediction O(T K log n); memory is
+    O(T n (d + K)).
 
     References
     ----------

@@ -26,11 +26,11 @@ class AMFRegressor(
     """Aggregated Mondrian forest for regression, online, with a predictive distribution.
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
-    far (Mourtada2021, equations 4, 6 and 7; squared loss), exactly and in O(log n) per sample. The
-    prediction is a mixture of Gaussians, over trees and over the nodes at which their prunings end.
-    The Gaussian of a node has the mean of its targets and the mean loss of its forecasts. The
-    default then moves the mixture to the linear combination of the forest's forecasts that has had
-    the least error (`stacking`).
+    far (Mourtada2021, equations 4, 6 and 7; squared loss), exactly and in O(log n) nodes per tree
+    and sample. The prediction is a mixture of Gaussians, over trees and over the nodes at which
+    their prunings end. The Gaussian of a node has the mean of its targets and the mean loss of its
+    forecasts. The default then moves the mixture to the linear combination of the forest's
+    forecasts that has had the least error (`stacking`).
 
     Parameters
     ----------

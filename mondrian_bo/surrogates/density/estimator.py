@@ -155,7 +155,25 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
 
     @reads
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean of :meth:`score_samples`; `y` is not used."""
+        """Return the mean of :meth:`score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        float
+            The mean log density; minus infinity if an input is outside of the box.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
         return float(np.mean(self.score_samples(X)))
 
     @reads
@@ -164,6 +182,16 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
 
         The result is exact: trees do not depend on the points, and without a point the counts on
         its path are smaller by 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self, "model_")
         return self.model_.log_density(self.model_.points, WITHOUT)

@@ -23,13 +23,17 @@ from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
 
 class _SharedByThreads(BaseEstimator):
-    """An estimator that threads share, and that can learn on if its file was mapped read-only."""
+    """An estimator that several threads may share.
+
+    Its arrays become writable when it is unpickled, so it can go on learning if its file was mapped
+    read-only.
+    """
 
     _unfinished: tuple[int, Any] | None = None
     """The number of samples before a call that has not ended, and what was learnt."""
 
     _readers_take_turns: ClassVar[bool] = False
-    """Whether predictions compute and keep what later predictions need."""
+    """Whether predictions store results for later ones, so that only one may run at a time."""
 
     def _undo_unfinished(self) -> None:
         """Undo a call that has not ended."""
@@ -115,10 +119,10 @@ class UndoesInterruptions(_SharedByThreads):
             return state
 
     def _former(self, learnt: Any, n_samples: int) -> dict[str, Any]:
-        """Return attributes as they were, given what an interruption has left of what was learnt.
+        """Return the attributes as they were before an interrupted call.
 
-        It may be in any state, but has kept the first `n_samples` samples. This must not change it,
-        as it may be interrupted too.
+        `learnt` may be in any state, but has kept its first `n_samples` samples. It must not be
+        changed here, because this call may be interrupted too.
         """
         raise NotImplementedError
 

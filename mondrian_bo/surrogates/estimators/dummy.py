@@ -84,6 +84,10 @@ class OnlineDummyClassifier(OnlineClassifier):
         Sum of the weights of each class.
     n_features_in_ : int
         Number of features. They are validated and not used.
+
+    Notes
+    -----
+    `fit` and `partial_fit` give the same result for the same samples.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012

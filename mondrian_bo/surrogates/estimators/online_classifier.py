@@ -49,8 +49,8 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     ) -> Self:
         """Learn more samples, one after the other.
 
-        Invalid input leaves the estimator unchanged, and a call that is interrupted, as by Ctrl-C,
-        is undone at the next one. The result is that of `fit`.
+        Invalid input leaves the estimator unchanged. A call that is interrupted, as by Ctrl-C, is
+        undone at the next access. The class docstring says how the result relates to that of `fit`.
 
         Parameters
         ----------

@@ -6,8 +6,9 @@ section 5.1: automatic relevance determination). The difference of two categorie
 equal and 1 otherwise. The kernel has amplitude 1 and smoothness nu = 5/2 or 1/2, the exponential
 kernel of rough functions.
 
-The compiled functions take the hyper-parameters as a :class:`Covariance`. Its amplitude enters only
-through the peak: the shared noise in units of the amplitude, which equal points have in addition.
+The compiled functions take the hyper-parameters as a :class:`Covariance` and compute the kernel of
+amplitude 1. The amplitude of the :class:`Covariance` matters only for equal points: their kernel is
+`peak`, 1 plus the shared noise in units of the amplitude.
 """
 
 from __future__ import annotations

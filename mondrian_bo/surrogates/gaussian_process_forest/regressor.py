@@ -27,8 +27,9 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     joins the means. A forest of at most `block_size` samples is one Gaussian process.
 
     Features are scaled by their ranges. The forest learns a lengthscale for each feature, how
-    smooth the processes are (Matern 5/2 or 1/2) and how much of the noise equal inputs share. Trees
-    are split at one split per lengthscale. Leave-one-out residuals correct the variances, see
+    smooth the processes are (Matern 5/2 or 1/2) and how much of the noise equal inputs share. The
+    split rate of a feature is its inverse lengthscale, so features without effect are hardly ever
+    split. Leave-one-out residuals correct the variances, see
     :mod:`mondrian_bo.surrogates.gaussian_process_forest.variance_correction`.
 
     Parameters

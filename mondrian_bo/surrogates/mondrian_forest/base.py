@@ -195,6 +195,16 @@ class ForestRegressor(
 
         The marginal likelihood under each tree is exact at the current hyper-parameters, a
         by-product of its messages (Lakshminarayanan2016, section 3.2).
+
+        Returns
+        -------
+        float
+            Natural logarithm of the mean likelihood.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self, "model_")
         return log_mean_exp(self.model_.log_marginal_likelihood())

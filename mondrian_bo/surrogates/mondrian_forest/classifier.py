@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,9 +26,8 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
+from mondrian_bo.surrogates.mondrian_forest.class_model import ClassModel
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.regrowth import Regrowth
-from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.tree import Tree
 
@@ -84,10 +82,8 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    forest_ : ClassForest
-        The trees and their counts.
-    scales_ : Scales
-        The scales of the features.
+    model_ : ClassModel
+        The trees and the scales of the features.
 
     Notes
     -----
@@ -98,8 +94,9 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
     Fitting takes O(T d n log n), a new sample O(T (d + K) log n) for balanced trees, a prediction
     likewise, with T trees and K classes. `fit` samples trees in a batch; `partial_fit` always
     inserts sample after sample, so that its result does not depend on how a stream is divided.
-    A sample of another class may cause a leaf to be sampled anew, at a cost that grows with the
-    size of the leaf.
+    With `bounds`, the trees of both have the same distribution, and without them approximately so,
+    unless `feature_relevance` or `max_nodes` is set. A sample of another class may cause a leaf to
+    be sampled anew, at a cost that grows with the size of the leaf.
 
     `fit` takes no weights: those of `partial_fit` equal repeating each sample on the spot, in
     distribution and for ``min_samples_split=2``.
@@ -135,11 +132,10 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         "n_jobs": N_JOBS,
     }
 
-    _learnt = "forest_"
+    _learnt = "model_"
 
     classes_: AnyArray
-    forest_: ClassForest
-    scales_: Scales
+    model_: ClassModel
 
     def __init__(
         self,
@@ -166,48 +162,37 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @property
+    def forest_(self) -> ClassForest:
+        """The trees and their counts."""
+        return self.model_.forest
+
+    @property
+    def scales_(self) -> Scales:
+        """The scales of the features."""
+        return self.model_.scales
+
     def _learn_batch(self, data: FloatArray, numbers: NDArray[np.int32]) -> Self:
         self._n_first = len(numbers)
-        state = self.forest_, self.scales_, self._regrowth
-        self.forest_ = self._grow(*state, own_copy(data)[None], numbers)
+        self.model_.learn_batch(own_copy(data)[None], numbers, self.n_jobs)
         return self
-
-    def _grow(
-        self,
-        forest: ClassForest,
-        scales: Scales,
-        regrowth: Regrowth,
-        points: FloatArray,
-        numbers: NDArray[np.int32],
-    ) -> ClassForest:
-        """Grow the trees of a batch and return them."""
-        scales.follow(points)
-        forest.build(points, numbers, scales.rates, self.n_jobs)
-        if self._setting("feature_relevance") and len(numbers) >= RELEVANCE_START:
-            scales.feature_weights = scales.feature_weights * learnt_rates(
-                forest.arrays, forest.code_lengths()
-            )
-            forest = forest.unlearnt()
-            forest.build(points, numbers, scales.rates, self.n_jobs)
-        regrowth.grown(forest.n_points)
-        return forest
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         """Return the mean over trees (Algorithms 7 and 8 of the paper)."""
         points = self._points(X)
-        if self.forest_.n_points == 0:  # all samples have had the weight 0
+        if self.model_.n_points == 0:  # all samples have had the weight 0
             n_classes = len(self.classes_)
             return np.full((points.shape[1], n_classes), 1.0 / n_classes)
         return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
 
     def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
         points = self._points(X)
-        if self.forest_.n_points == 0:
+        if self.model_.n_points == 0:
             raise ValueError("there are no trees yet: all samples have had the weight 0")
         return self.forest_.arrays, self.forest_.leaves(points)
 
     def _points(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self, "model_")
         return check_samples(self, X)[None]
 
     def _learn(
@@ -217,81 +202,73 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         if weights is not None:
             counted = weights > 0.0
             data, numbers, weights = data[counted], numbers[counted], weights[counted]
-        state = forest, _, _ = self.forest_, self.scales_, self._regrowth
-        self._learn_completely(forest.n_points, self._insert, *state, data, numbers, weights)
+        model = self.model_
+        samples = data[None], numbers, weights
+        self._learn_completely(model.n_points, model.learn, *samples, self.n_jobs)
         return self
 
-    def _insert(
-        self,
-        forest: ClassForest,
-        scales: Scales,
-        regrowth: Regrowth,
-        data: FloatArray,
-        numbers: NDArray[np.int32],
-        weights: FloatArray | None,
-    ) -> None:
-        """Insert samples one after the other."""
-        known, start = forest.n_points, 0
-        learns_relevance = self._setting("feature_relevance")
-        while start < len(data):
-            end, milestone = len(data), RELEVANCE_START
-            while learns_relevance and milestone <= known + start:
-                milestone *= 2
-            if learns_relevance:
-                end = min(end, milestone - known)
-            count, is_outgrown = regrowth.until_next(data[None, start:end], forest.n_points)
-            end = start + count
-            points = np.ascontiguousarray(data[start:end])[None]
-            importance = None if weights is None else weights[start:end]
-            forest.extend(
-                points, numbers[start:end], scales.follow(points), importance, self.n_jobs
-            )
-            if is_outgrown:
-                forest.regrow(scales.rates, self.n_jobs)
-                regrowth.grown(forest.n_points)
-            if learns_relevance and forest.n_points == milestone:
-                own = check_feature_weights(self._setting("feature_weights"), data.shape[1])
-                learnt = learnt_rates(forest.arrays, forest.code_lengths())
-                scales.feature_weights = learnt if own is None else own * learnt
-            start = end
-
-    def _former(self, learnt: ClassForest, n_samples: int) -> dict[str, Any]:
-        all_points, numbers, importance = learnt.samples
-        points, numbers = all_points[0, :n_samples], numbers[:n_samples]
-        weights = importance[:n_samples] if len(importance) > 0 else None
-        n_first = self._n_first
-        former, scales, regrowth = self._new_state()
+    def _former(self, learnt: ClassModel, n_samples: int) -> dict[str, Any]:
+        points, numbers, importance = learnt.forest.samples
+        n_first, later = self._n_first, slice(self._n_first, n_samples)
+        former = self._new_model()
         if n_first > 0:
-            first = points[:n_first].copy()[None], numbers[:n_first].copy()
-            former = self._grow(former, scales, regrowth, *first)
-        later = None if weights is None else weights[n_first:]
-        self._insert(former, scales, regrowth, points[n_first:], numbers[n_first:], later)
-        return {"forest_": former, "scales_": scales, "_regrowth": regrowth}
+            first = points[:, :n_first].copy(), numbers[:n_first].copy()
+            former.learn_batch(*first, self.n_jobs)
+        weights = importance[later] if len(importance) > 0 else None
+        former.learn(points[:, later], numbers[later], weights, self.n_jobs)
+        return {"model_": former}
 
     def _reset(self, n_features: int, n_classes: int) -> None:
-        self._keep_settings("feature_relevance", "feature_weights")
         weights = check_feature_weights(self.feature_weights, n_features)
-        self._new_scales = partial(
-            Scales, n_features, check_bounds(self.bounds, n_features), weights
-        )
         discount = self.discount
         if discount is None:
             total = float(n_features if weights is None else weights.sum())
             discount = _DISCOUNT_PER_FEATURE * total
-        self._new_forest = partial(
-            ClassForest,
-            Ensemble(int(self.n_estimators), n_features, seed_sequence(self.random_state)),
-            n_classes=n_classes,
-            discount=float(discount),
-            min_samples_split=self.min_samples_split,
-            lifetime=float(self.lifetime),
-            max_nodes=None if self.max_nodes is None else int(self.max_nodes),
-        )
+        bounds = check_bounds(self.bounds, n_features)
+        self._settings: dict[str, Any] = {
+            "ensemble": Ensemble(
+                int(self.n_estimators), n_features, seed_sequence(self.random_state)
+            ),
+            "bounds": bounds,
+            "feature_weights": weights,
+            "feature_relevance": bool(self.feature_relevance),
+            "n_classes": n_classes,
+            "discount": float(discount),
+            "min_samples_split": self.min_samples_split,
+            "lifetime": float(self.lifetime),
+            "max_nodes": None if self.max_nodes is None else int(self.max_nodes),
+        }
         self._n_first = 0
-        self.forest_, self.scales_, self._regrowth = self._new_state()
+        self.model_ = self._new_model()
 
-    def _new_state(self) -> tuple[ClassForest, Scales, Regrowth]:
-        """Return what has learnt nothing."""
-        scales = self._new_scales()
+    def _new_model(self) -> ClassModel:
         # A copy, as a forest draws seeds from its ensemble's.
-        return deepcopy(self._new_forest)(), scales, Regrowth(scales)
+        return ClassModel(**deepcopy(self._settings))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; in pickles of earlier versions the estimator has the parts of its model."""
+        super().__setstate__(_with_model(state) if "_new_forest" in state else state)
+
+
+def _with_model(former: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an estimator whose pickle has the parts of a model."""
+    state = former.copy()
+    new_forest, new_scales = state.pop("_new_forest"), state.pop("_new_scales")
+    _, bounds, feature_weights = new_scales.args
+    kept = state.pop("_kept_settings", None) or state
+    state["_settings"] = {
+        "ensemble": new_forest.args[0],
+        "bounds": bounds,
+        "feature_weights": feature_weights,
+        "feature_relevance": bool(kept["feature_relevance"]),
+        **new_forest.keywords,
+    }
+    # A call that was interrupted set the forest aside.
+    unfinished = state.get("_unfinished")
+    forest = state.pop("forest_") if unfinished is None else unfinished[1]
+    model = ClassModel.of_parts(
+        deepcopy(state["_settings"]), forest, state.pop("scales_"), state.pop("_regrowth")
+    )
+    if unfinished is None:
+        return {**state, "model_": model}
+    return {**state, "_unfinished": (unfinished[0], model)}

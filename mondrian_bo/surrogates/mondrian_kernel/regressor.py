@@ -198,7 +198,18 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
 
     @reads
     def log_marginal_likelihood(self) -> float:
-        """Return the log evidence of the training targets, given their mean if `normalize_y`."""
+        """Return the log evidence of the training targets, given their mean if `normalize_y`.
+
+        Returns
+        -------
+        float
+            Natural logarithm of the evidence.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
         check_is_fitted(self, "model_")
         return self.model_.log_marginal_likelihood()
 

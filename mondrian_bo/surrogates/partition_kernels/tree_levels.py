@@ -92,9 +92,7 @@ def leaves_of(forest: Any, X: FloatArray) -> IntArray:
 
 def _growing_forest(forest: Any) -> GrowingForest[Any] | None:
     """Return what holds the trees of a fitted forest of this library; None for other forests."""
-    own = getattr(forest, "forest_", None) or getattr(
-        getattr(forest, "model_", None), "forest", None
-    )
+    own = getattr(getattr(forest, "model_", None), "forest", None)
     return own if isinstance(own, GrowingForest) else None
 
 

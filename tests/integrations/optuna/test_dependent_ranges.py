@@ -115,7 +115,7 @@ def taken_beside(proposal, ranges):
     memory = ToldStudy([0], None)
     memory.reader.read(study)
     optimizer = memory.optimizer_for(study, dict.fromkeys("xyz", FloatDistribution(0.0, 1.0)), {})
-    return optimizer, lambda *row: optimizer.knows(np.array(row))
+    return optimizer, lambda *row: optimizer.is_taken(np.array(row))
 
 
 def test_all_values_become_that_of_a_range_of_one():
@@ -138,11 +138,11 @@ def test_points_that_lack_values_or_are_outside_of_a_space_are_looked_up():
     space = SearchSpace({"far": Float(1e6, 1e6 + 1e-4), "n": Int(0, 9)})
     optimizer = RowOptimizer(space, seed=0)
     optimizer.tell_rows(np.array([[0.5, 1.25]]), np.array([1.0]))
-    assert optimizer.knows(np.array([0.5, 1.25]))
-    assert not optimizer.knows(np.array([0.5, 0.95]))
+    assert optimizer.is_taken(np.array([0.5, 1.25]))
+    assert not optimizer.is_taken(np.array([0.5, 0.95]))
     for lacking in ([0.5, np.nan], [np.nan, 1.25]):
-        assert not optimizer.knows(np.array(lacking))
-    assert optimizer.knows(np.array([0.5, 0.75]), {np.array([0.5, 0.75]).tobytes()})
+        assert not optimizer.is_taken(np.array(lacking))
+    assert optimizer.is_taken(np.array([0.5, 0.75]), {np.array([0.5, 0.75]).tobytes()})
 
 
 @pytest.mark.parametrize(("low", "step"), [(1e6, 1e-3), (1.7e9, 0.1), (-3e6, 1e-3)])

@@ -10,7 +10,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from mondrian_bo.integrations.optuna.study.distributions import SpaceRecipe, to_parameter, to_space
-from mondrian_bo.integrations.optuna.suggestions.told_study import complete
+from mondrian_bo.integrations.optuna.suggestions.told_study import fill_unasked
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
 
@@ -156,22 +156,24 @@ def test_gaps_are_filled_with_what_was_proposed():
     row = encode_leniently(space, [given])
     proposed = {"y": 1.0, "x": 0.0, "layers": 2.0, "unknown": 3.0}
     # What it asked for stays, and what its choice makes inactive.
-    filled = complete(space, row, [proposed])
+    filled = fill_unasked(space, row, [proposed])
     assert np.array_equal(filled, [[0.5, 0.25, 0.0, nan]], equal_nan=True)
     assert np.array_equal(row, [[0.5, nan, 0.0, nan]], equal_nan=True)
     active = encode_leniently(space, [given | {"model": 1.0}])
-    assert complete(space, active, [proposed]).tolist() == [[0.5, 0.25, 1.0, 0.375]]
+    assert fill_unasked(space, active, [proposed]).tolist() == [[0.5, 0.25, 1.0, 0.375]]
     # Values from other ranges keep their places.
-    assert complete(space, row, [{"y": 6.0}])[0, 1] == 1.5
+    assert fill_unasked(space, row, [{"y": 6.0}])[0, 1] == 1.5
     # With nothing to fill it is the same row.
     for nothing in ({}, {"unknown": 1.0}, {"x": 0.0}, {"layers": 1.0}):
-        assert np.array_equal(complete(space, row, [nothing]), row, equal_nan=True)
+        assert np.array_equal(fill_unasked(space, row, [nothing]), row, equal_nan=True)
     # Gaps that nothing fills stay.
     assert np.array_equal(
-        complete(space, encode_leniently(space, [{}]), [{"x": 1.0}]), [[0.5, nan, nan, nan]], True
+        fill_unasked(space, encode_leniently(space, [{}]), [{"x": 1.0}]),
+        [[0.5, nan, nan, nan]],
+        True,
     )
     # Several trials are filled each by its own proposal.
-    both = complete(space, np.concatenate([row, active]), [{}, proposed])
+    both = fill_unasked(space, np.concatenate([row, active]), [{}, proposed])
     assert np.array_equal(both, [[0.5, nan, 0.0, nan], [0.5, 0.25, 1.0, 0.375]], equal_nan=True)
 
 

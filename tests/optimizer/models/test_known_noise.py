@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,19 @@ def test_pickles_of_earlier_versions_have_no_units():
     former = KnownNoise.__new__(KnownNoise)
     former.__setstate__(state)
     np.testing.assert_allclose(former.total_std(np.array([[4.0]])), 5.0)
+
+
+def test_pickles_of_earlier_versions_name_another_method():
+    rows = SPACE.sample(12, np.random.default_rng(0))
+    optimizer = make()
+    tell(optimizer, rows, objective(rows), 0.1)
+    current = pickle.dumps(optimizer, protocol=0)
+    former = current.replace(b"V_store_outcomes\n", b"V_learn\n")
+    assert former != current
+    loaded = pickle.loads(former)
+    for one in (optimizer, loaded):
+        tell(one, rows[:3] ** 2, objective(rows[:3] ** 2), 0.1)
+    assert loaded.suggest(rows[:0], 0) == optimizer.suggest(rows[:0], 0)
 
 
 def test_the_first_values_are_taken_as_they_are():

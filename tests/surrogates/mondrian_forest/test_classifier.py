@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from trees.oracles import one_tree, shapes
 
+from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
 from mondrian_bo.surrogates.mondrian_forest.classifier import MondrianForestClassifier
+from mondrian_bo.surrogates.shared.scales import Scales
 
 # Of 26 p-values the smallest is 0.1.
 SIGNIFICANCE = 1e-4
@@ -129,6 +132,31 @@ def test_pickle_goes_on_learning():
     for model in (forest, replica):
         model.partial_fit(X[30:], y[30:])
     assert_same(forest, replica)
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_pickle_of_an_earlier_version_goes_on(is_interrupted):
+    X, y = make_data()
+    forest = MondrianForestClassifier(random_state=0, feature_relevance=True).fit(X[:30], y[:30])
+    state = pickle.loads(pickle.dumps(forest)).__getstate__()
+    model, settings = state.pop("model_"), state.pop("_settings")
+    scales = 2, settings.pop("bounds"), settings.pop("feature_weights")
+    state["_kept_settings"] = {
+        "feature_relevance": settings.pop("feature_relevance"),
+        "feature_weights": scales[2],
+    }
+    state["_new_scales"] = partial(Scales, *scales)
+    state["_new_forest"] = partial(ClassForest, settings.pop("ensemble"), **settings)
+    state.update({"scales_": model.scales, "_regrowth": model._regrowth})
+    if is_interrupted:
+        state["_unfinished"] = 30, model.forest
+        model.learn(X[None, 30:40], y[30:40].astype(np.int32))
+    else:
+        state["forest_"] = model.forest
+    loaded = MondrianForestClassifier.__new__(MondrianForestClassifier)
+    loaded.__setstate__(state)
+    assert_same(loaded.partial_fit(X[30:], y[30:]), forest.partial_fit(X[30:], y[30:]))
+    assert np.array_equal(loaded.scales_.rates, forest.scales_.rates)
 
 
 def test_random_state_and_clone():

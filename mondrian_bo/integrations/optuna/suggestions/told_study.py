@@ -44,13 +44,15 @@ class ToldStudy:
 
     Attributes
     ----------
+    entropy : list of int
+        As given.
     reader : StudyReader
         The reader.
     n_told : int
         Number of finished trials that the optimizer has been told.
     latest_read : tuple of int or None, and list of FrozenTrial
-        The number of the trial for which the study was read, until it is suggested, and the trials
-        that ran at that moment.
+        The trial for which the study was last read, by number, and the trials that were running
+        then. None once that trial has its suggestion.
     """
 
     def __init__(
@@ -73,9 +75,10 @@ class ToldStudy:
         self._running: dict[int, tuple[object, FloatArray]] = {}
 
     def running_beside(self, study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the other running trials; the study is read unless it has just been, for `trial`.
+        """Return the other running trials.
 
-        As a rule it was read a moment ago, for the search space of the trial.
+        The study is read again unless it was just read for `trial`, as
+        `infer_relative_search_space` does.
         """
         (number, running), self.latest_read = self.latest_read, (None, [])
         if number != trial.number:
@@ -228,14 +231,14 @@ class ToldStudy:
         others = rounded(np.concatenate([running, encode_leniently(space, untold)]))
         keys = {row.tobytes() for row in others}
         empty = np.full((1, space.n_dimensions), np.nan)
-        return lambda values: optimizer.knows(complete(space, empty, [values])[0], keys)
+        return lambda values: optimizer.is_taken(fill_unasked(space, empty, [values])[0], keys)
 
     def _tell(self, optimizer: RowOptimizer) -> None:
         """Tell an optimizer the finished trials that it has not been told."""
         finished = self.reader.finished[self.n_told :]
         self.n_told += len(finished)
-        # A trial that got the nearest numbers to a proposal is learnt at the proposal: the same
-        # one would have the same outcome again. Otherwise it would be made again and again.
+        # A trial whose proposed number was replaced by the nearest one in range is learnt at the
+        # proposal. Otherwise the search would repeat the proposal, with the same outcome.
         new = [
             one._replace(values={**one.values, **one.replaced}) if one.replaced else one
             for one in finished
@@ -243,7 +246,7 @@ class ToldStudy:
         outcomes = np.array([trial.outcomes for trial in new])
         asked = encode_leniently(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]
-        rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
+        rows = fill_unasked(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
         names = self.reader.constraints
         constraints = np.array(
@@ -252,7 +255,8 @@ class ToldStudy:
         told = list(compress(new, known))
         errors = self.reader.errors_of(told)
         costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
-        # Predicted ends of pruned trials: searches that weigh them gain nothing, and some lose.
+        # `weighs=False`: these errors are those of predicted values of pruned trials. Searches that
+        # weigh trials by them gain nothing, and some lose.
         told_rows = rows[known], outcomes[known], constraints[known], errors
         optimizer.tell_rows(*told_rows, costs=costs, weighs=False)
         for one in finished:
@@ -263,16 +267,17 @@ class ToldStudy:
 
 
 def _exclude_own(optimizer: RowOptimizer, trial: FinishedTrial) -> None:
-    """Exclude all proposals that become a trial whose ranges did not hold its own proposal.
+    """Rule out every proposal that would again become this trial.
 
-    Any value of a range of one value becomes that one. If the trial repeats another, nothing new
-    was left in its finite ranges, and any proposal outside of them would repeat a trial as well.
+    Where the trial's range had one value (`singles`), every proposal becomes that value. A number
+    that was replaced by the nearest one counts only in a finite range, and only if the trial then
+    repeated another one: the range had no new value left.
     """
     row = encode_leniently(optimizer.space, [trial.values])
     if not optimizer.accepts(row)[0]:
         return
     anything = set(trial.singles)
-    if trial.replaced and optimizer.knows(row[0]):
+    if trial.replaced and optimizer.is_taken(row[0]):
         space = optimizer.space
         anything.update(name for name in trial.replaced if name in space and space[name].n_values)
     wider = np.where([name in anything for name in optimizer.space.names], np.nan, row)
@@ -283,10 +288,10 @@ def _exclude_own(optimizer: RowOptimizer, trial: FinishedTrial) -> None:
 def _exclude_asked(
     optimizer: RowOptimizer, asked: FloatArray, filled: FloatArray, has_outcomes: BoolArray
 ) -> None:
-    """Exclude the rows that m trials asked for, where the filled rows of the same trials differ.
+    """Rule out the values that m trials asked for, whatever else is proposed beside them.
 
-    With the values that it asked for, the trial would be the same whatever else is proposed. Not if
-    it failed, maybe before it asked for more, nor if a value is unknown.
+    Only rows count in which proposed values filled a gap. A trial that failed is left out, because
+    it may have failed before it asked for more; so is a trial with an unknown value.
     """
     is_filled = (np.isnan(asked) & ~np.isnan(filled)).any(axis=1)
     if is_filled.any():
@@ -294,7 +299,7 @@ def _exclude_asked(
         optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
-def complete(
+def fill_unasked(
     space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
 ) -> FloatArray:
     """Fill the gaps of encoded trials with values that were proposed and not asked for.
