@@ -27,7 +27,7 @@ from mondrian_bo.trees.aggregation_nodes import (
     class_forecast,
     clear_node,
     copy_node,
-    importance_of,
+    weight_of,
     learn_on_path,
     mass_of_classes,
     stop_share,
@@ -176,7 +176,7 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
         if member < new:
             x = tree.points[member]
             start = np.int64(child_towards(tree, node, x))
-            weight = importance_of(samples, member)
+            weight = weight_of(samples, member)
             learn_on_path(tree, stats, start, x, samples.targets[member], weight, settings)
     for below in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
         update_averaged_weight(tree, stats, best, below, settings.step)
@@ -287,7 +287,7 @@ def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[
         update_averaged_weights_above(tree, stats, best, leaf, settings.step)
         trace[point, FORECAST] = _forecast(tree, stats, x, target, settings)
     root = tree.counters[ROOT]
-    weight = importance_of(samples, point)
+    weight = weight_of(samples, point)
     leaf = learn_on_path(tree, stats, root, x, target, weight, settings)
     update_averaged_weights_above(tree, stats, best, leaf, settings.step)
     if len(trace) > 0:

@@ -80,14 +80,14 @@ class Samples(NamedTuple):
     ----------
     targets : array of shape (n,)
         Real targets (float64), or numbers of classes (int32).
-    importance : float64 array of shape (n,)
+    weights : float64 array of shape (n,)
         Weights of the samples; empty if all are 1.
     classes : int32 array of shape (n,)
         `targets` if blocks of one class are not split, else empty.
     """
 
     targets: AnyArray
-    importance: FloatArray
+    weights: FloatArray
     classes: NDArray[np.int32]
 
 
@@ -123,7 +123,7 @@ def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
 
 
 def with_exact_counts(
-    stats: Aggregation, root: int, n_points: int, importance: FloatArray | None
+    stats: Aggregation, root: int, n_points: int, sample_weights: FloatArray | None
 ) -> Aggregation:
     """Return states whose weights of classes stay exact, or float64, with more samples.
 
@@ -138,7 +138,7 @@ def with_exact_counts(
         Number of the root of the first tree, or NONE without nodes.
     n_points : int
         Number of samples with those to come.
-    importance : float64 array of shape (m,) or None
+    sample_weights : float64 array of shape (m,) or None
         Weights of the samples to come; None if all weights are 1, former ones too.
 
     Returns
@@ -147,12 +147,12 @@ def with_exact_counts(
         The same one, or one with float64 statistics.
     """
     counts = stats.statistics
-    if counts.dtype == np.float64 or (importance is None and n_points <= _LARGEST_EXACT):
+    if counts.dtype == np.float64 or (sample_weights is None and n_points <= _LARGEST_EXACT):
         return stats
-    if importance is not None:
+    if sample_weights is not None:
         known = 0.0 if root == NONE else float(counts[0, root].sum(dtype=np.float64))
-        total = known + float(importance.sum())
-        if total <= _LARGEST_EXACT and np.array_equal(importance, np.rint(importance)):
+        total = known + float(sample_weights.sum())
+        if total <= _LARGEST_EXACT and np.array_equal(sample_weights, np.rint(sample_weights)):
             return stats
     return stats._replace(statistics=counts.astype(np.float64))
 
@@ -164,9 +164,9 @@ def aggregation_at(stats, index):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def importance_of(samples, point):  # type: ignore[no-untyped-def]
+def weight_of(samples, point):  # type: ignore[no-untyped-def]
     """Return the weight of a sample."""
-    return samples.importance[point] if len(samples.importance) > 0 else 1.0
+    return samples.weights[point] if len(samples.weights) > 0 else 1.0
 
 
 @njit(**INNER)
@@ -298,7 +298,7 @@ def _learn_means(statistics, order, start, end, samples, inherited):  # type: ig
     for i in range(start, end):
         point = order[i]
         mass, mean, loss, inherited[point] = _learn_mean(
-            mass, mean, samples.targets[point], importance_of(samples, point), inherited[point]
+            mass, mean, samples.targets[point], weight_of(samples, point), inherited[point]
         )
         total += loss
     statistics[MASS], statistics[MEAN] = mass, mean
@@ -311,7 +311,7 @@ def _learn_counts(statistics, order, start, end, samples, settings):  # type: ig
     total = 0.0
     for i in range(start, end):
         point = order[i]
-        weight = importance_of(samples, point)
+        weight = weight_of(samples, point)
         loss, _ = _learn_target(statistics, samples.targets[point], weight, 0.0, settings)
         total += loss
     return total

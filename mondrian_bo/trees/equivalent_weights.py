@@ -50,7 +50,7 @@ def _share_of_child(tree, masses, remaining, node, child):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
+def _spread(tree, masses, remaining, sample_weights, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
     """Add a node's coefficient to the weights of the points below it; O(nodes below)."""
     stack = np.empty(_DEPTH, dtype=np.int64)
     coefficients = np.empty(_DEPTH)
@@ -65,11 +65,11 @@ def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, ro
             mass = 0.0
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                mass += importance[point] if len(importance) > 0 else 1.0
+                mass += sample_weights[point] if len(sample_weights) > 0 else 1.0
                 point = tree.next_point[point]
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                own = importance[point] if len(importance) > 0 else 1.0
+                own = sample_weights[point] if len(sample_weights) > 0 else 1.0
                 row[point] += coefficient * own / mass
                 point = tree.next_point[point]
             continue
@@ -87,7 +87,7 @@ def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, ro
 
 @njit(cache=True, nogil=True)
 def _spread_path(  # type: ignore[no-untyped-def]
-    tree, masses, remaining, importance, path, coefficients, tolerance, row
+    tree, masses, remaining, sample_weights, path, coefficients, tolerance, row
 ):
     """Add the coefficients of the nodes on a path, and of their siblings, to those of the points.
 
@@ -103,9 +103,9 @@ def _spread_path(  # type: ignore[no-untyped-def]
             share = _share_of_child(tree, masses, remaining, path[k - 1], node)
             rest = coming * (1.0 - share) + coefficients[k, 1]
             own = coming * share + coefficients[k, 0]
-            _spread(tree, masses, remaining, importance, other, rest, tolerance, row)
+            _spread(tree, masses, remaining, sample_weights, other, rest, tolerance, row)
         coming = own
-    _spread(tree, masses, remaining, importance, path[-1], coming, tolerance, row)
+    _spread(tree, masses, remaining, sample_weights, path[-1], coming, tolerance, row)
 
 
 @njit(cache=True, nogil=True)
@@ -259,14 +259,14 @@ def leaf_mean_weights(forest, node_stats, index, points, i, weights):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def aggregation_weights(forest, stats, points, query, importance, tolerance, weights):  # type: ignore[no-untyped-def]
+def aggregation_weights(forest, stats, points, query, sample_weights, tolerance, weights):  # type: ignore[no-untyped-def]
     """Add up the weights of the training targets in the forecasts of all trees; O(T n) a point.
 
     Parameters
     ----------
     forest, stats, points, query
         See :func:`mondrian_bo.trees.aggregation_predict.predict_aggregation`.
-    importance : float64 array of shape (n,) or (0,)
+    sample_weights : float64 array of shape (n,) or (0,)
         Weights of the samples; empty if all are 1.
     tolerance : float
         Nodes with at most this coefficient are left out.
@@ -303,7 +303,7 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
                 tree,
                 masses,
                 nothing,
-                importance,
+                sample_weights,
                 path[:length],
                 coefficients[:length],
                 tolerance,

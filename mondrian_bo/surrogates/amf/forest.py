@@ -179,7 +179,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         points: AnyArray,
         targets: AnyArray,
         rates: FloatArray,
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
         starts: Sequence[int] | None = None,
         *,
@@ -191,7 +191,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         ----------
         points, targets, rates
             See :meth:`GrowingForest.extend`.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
@@ -207,7 +207,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         n_jobs = 1 if n_new <= FEW_POINTS else n_jobs
         known = self.n_points
         n_all, root = self.n_learnt + n_new, int(self._arrays.counters[0, ROOT])
-        weights = np.ones(n_new) if importance is None and len(self._importance) else importance
+        needs_ones = sample_weights is None and len(self._importance) > 0
+        weights = np.ones(n_new) if needs_ones else sample_weights
         self._node_stats = with_exact_counts(self._node_stats, root, n_all, weights)
         limited = self.max_nodes is not None
         one_by_one |= self.records or self.looks_ahead or limited or n_new < _FEW * known
@@ -223,7 +224,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         while done < n_new:
             count, limit = self._next_portion(n_new - done)
             part = slice(done, done + count)
-            weights = None if importance is None else importance[part]
+            weights = None if sample_weights is None else sample_weights[part]
             start = self.n_points
             self._make_room_for_all_nodes(self._store(points[:, part], targets[part], weights))
             shift = start - done  # of the numbers of points against those of the new ones
@@ -365,7 +366,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             rows = np.zeros((end - start, self.n_points))
             part = np.ascontiguousarray(points[:, start:end])
             aggregation_weights(
-                self._arrays, self._node_stats, part, query, self.importance, tolerance, rows
+                self._arrays, self._node_stats, part, query, self.sample_weights, tolerance, rows
             )
             return rows / self.n_trees
 
@@ -417,7 +418,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             _relearn_trees,
             (self._arrays, self._node_stats, _Recorded(self._progress.best)),
             self._points,
-            (Samples(self.targets, self.importance, _NO_CLASSES), self.settings, renumber),
+            (Samples(self.targets, self.sample_weights, _NO_CLASSES), self.settings, renumber),
             n_jobs,
         )
 

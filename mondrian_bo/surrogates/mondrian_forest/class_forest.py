@@ -109,7 +109,7 @@ class ClassForest(GrowingForest[KneserNey]):
         points: AnyArray,
         targets: AnyArray,
         rates: FloatArray,
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
     ) -> None:
         """Learn points one after the other.
@@ -118,13 +118,13 @@ class ClassForest(GrowingForest[KneserNey]):
         ----------
         points, targets, rates
             See :meth:`GrowingForest.extend`; at least one point.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts; one if there are few points.
         """
         start = self.n_points
-        end = self._store(points, targets, importance)
+        end = self._store(points, targets, sample_weights)
         self._make_room_for_all_nodes(end)
         run_on_trees(
             extend_chunk,
@@ -146,9 +146,9 @@ class ClassForest(GrowingForest[KneserNey]):
             Number of workers, as joblib counts.
         """
         points, targets, weights = self._regrown = self.samples
-        importance = weights if len(weights) > 0 else None
+        sample_weights = weights if len(weights) > 0 else None
         self.forget()
-        self.extend(points, targets, rates[None], importance, n_jobs)
+        self.extend(points, targets, rates[None], sample_weights, n_jobs)
         self._regrown = None
 
     def _growth_settings(self) -> GrowthSettings:
@@ -165,9 +165,11 @@ class ClassForest(GrowingForest[KneserNey]):
         cumulative logarithmic loss depends on the counts alone. O(n T log n).
         """
         indicator, offsets = node_indicator(self._arrays, self.leaves(self.points))
-        importance = self.importance if len(self.importance) > 0 else np.ones(self.n_points)
+        sample_weights = (
+            self.sample_weights if len(self.sample_weights) > 0 else np.ones(self.n_points)
+        )
         classes = np.zeros((self.n_points, self.n_classes))
-        classes[np.arange(self.n_points), self.targets] = importance
+        classes[np.arange(self.n_points), self.targets] = sample_weights
         counts = indicator.T @ classes
         prior = 0.5
         lengths = gammaln(counts.sum(axis=1) + prior * self.n_classes) - gammaln(
@@ -231,13 +233,13 @@ def extend_chunk(
     node_stats: KneserNey,
     points: FloatArray,
     targets: NDArray[np.int32],
-    importance: FloatArray,
+    sample_weights: FloatArray,
     start: int,
     rates: FloatArray,
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
-    extend_counts(forest, node_stats, points, targets, importance, start, rates, settings)
+    extend_counts(forest, node_stats, points, targets, sample_weights, start, rates, settings)
     return forest, node_stats
 
 

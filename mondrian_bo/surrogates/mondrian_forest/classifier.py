@@ -242,9 +242,9 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
             count, is_outgrown = regrowth.until_next(data[None, start:end], forest.n_points)
             end = start + count
             points = np.ascontiguousarray(data[start:end])[None]
-            importance = None if weights is None else weights[start:end]
+            sample_weights = None if weights is None else weights[start:end]
             forest.extend(
-                points, numbers[start:end], scales.follow(points), importance, self.n_jobs
+                points, numbers[start:end], scales.follow(points), sample_weights, self.n_jobs
             )
             if is_outgrown:
                 forest.regrow(scales.rates, self.n_jobs)
@@ -256,9 +256,9 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
             start = end
 
     def _former(self, learnt: ClassForest, n_samples: int) -> dict[str, Any]:
-        all_points, numbers, importance = learnt.samples
+        all_points, numbers, sample_weights = learnt.samples
         points, numbers = all_points[0, :n_samples], numbers[:n_samples]
-        weights = importance[:n_samples] if len(importance) > 0 else None
+        weights = sample_weights[:n_samples] if len(sample_weights) > 0 else None
         n_first = self._n_first
         former, scales, regrowth = self._new_state()
         if n_first > 0:

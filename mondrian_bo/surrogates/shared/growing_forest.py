@@ -126,7 +126,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         return self._targets[: self.n_points]
 
     @property
-    def importance(self) -> FloatArray:
+    def sample_weights(self) -> FloatArray:
         """The weights of the samples, shape (n,); empty if all are 1."""
         return self._importance[: self.n_points]
 
@@ -134,12 +134,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def samples(self) -> tuple[AnyArray, AnyArray, FloatArray]:
         """Points, targets and weights; after an interruption, at least those learnt before."""
         kept = self._regrown
-        return (self.points, self.targets, self.importance) if kept is None else kept
+        return (self.points, self.targets, self.sample_weights) if kept is None else kept
 
     @property
     def mass(self) -> float:
         """Total weight of the samples; O(n) if they have weights, else O(1)."""
-        return float(self.importance.sum()) if len(self._importance) else float(self.n_points)
+        return float(self.sample_weights.sum()) if len(self._importance) else float(self.n_points)
 
     @abstractmethod
     def extend(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
@@ -209,7 +209,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self.n_points = 0
 
     def _store(
-        self, points: AnyArray, targets: AnyArray, importance: FloatArray | None = None
+        self, points: AnyArray, targets: AnyArray, sample_weights: FloatArray | None = None
     ) -> int:
         """Store points and targets after the first `n_points`, and return their end.
 
@@ -220,11 +220,11 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self._make_room_for_points(end, len(points))
         self._points[:, start:end] = points
         self._targets[start:end] = targets
-        if importance is not None and len(self._importance) == 0:
+        if sample_weights is not None and len(self._importance) == 0:
             self._importance = np.ones(self._points.shape[1])
         if len(self._importance) > 0:
             self._importance = resized(self._importance, 0, self._points.shape[1])
-            self._importance[start:end] = 1.0 if importance is None else importance
+            self._importance[start:end] = 1.0 if sample_weights is None else sample_weights
         return end
 
     def _grow_batch(
