@@ -27,12 +27,12 @@ from mondrian_bo.trees.aggregation_nodes import (
     class_forecast,
     clear_node,
     copy_node,
-    weight_of,
     learn_on_path,
     mass_of_classes,
     stop_share,
     update_averaged_weight,
     update_averaged_weights_above,
+    weight_of,
 )
 from mondrian_bo.trees.cells import join_cell, must_split, split_cell, start_cells
 from mondrian_bo.trees.compiling import COUNTING, GENERIC, INNER, INNER_COUNTING
@@ -102,22 +102,22 @@ class Growth(NamedTuple):
 
 
 @njit(**INNER)
-def _forecast(tree, stats, x, target, settings):  # type: ignore[no-untyped-def]
+def _forecast(tree, node_stats, x, target, settings):  # type: ignore[no-untyped-def]
     """Return the tree's forecast at x, which its partition holds already."""
     node = tree.counters[ROOT]
     total, unstopped, inherited = 0.0, 1.0, 0.0
     while True:
         if settings.n_classes != REAL:
-            statistics = stats.statistics[node]
+            statistics = node_stats.statistics[node]
             inherited = class_forecast(
                 statistics[int(target)],
                 mass_of_classes(statistics),
                 settings.n_classes,
                 settings.dirichlet,
             )
-        elif stats.statistics[node, MASS] > 0.0:
-            inherited = stats.statistics[node, MEAN]
-        stop = stop_share(tree, stats, node, settings.step)
+        elif node_stats.statistics[node, MASS] > 0.0:
+            inherited = node_stats.statistics[node, MEAN]
+        stop = stop_share(tree, node_stats, node, settings.step)
         if settings.at_leaf:
             stop = 1.0 if is_leaf(tree, node) else 0.0
         total += unstopped * stop * inherited  # Algorithm 3, line 6, from the root down
@@ -167,7 +167,7 @@ def _list_members(tree, node, stack, found):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type: ignore[no-untyped-def]
+def _replay(tree, node_stats, best, node, first_new, samples, new, settings):  # type: ignore[no-untyped-def]
     """Let the new nodes below `node` learn the targets before `new`."""
     members = np.empty(tree.size[node], dtype=np.int64)
     _list_members(tree, node, np.empty(len(members) + 1, dtype=np.int64), members)
@@ -177,59 +177,59 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
             x = tree.points[member]
             start = np.int64(child_towards(tree, node, x))
             weight = weight_of(samples, member)
-            learn_on_path(tree, stats, start, x, samples.targets[member], weight, settings)
+            learn_on_path(tree, node_stats, start, x, samples.targets[member], weight, settings)
     for below in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        update_averaged_weight(tree, stats, best, below, settings.step)
+        update_averaged_weight(tree, node_stats, best, below, settings.step)
 
 
 @njit(**INNER)
-def _insert_into_full_tree(tree, stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
+def _insert_into_full_tree(tree, node_stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
     """Update a full tree with a point."""
     sealed = np.int64(NONE)
     if len(samples.classes) > 0:
         # A leaf of the point's class alone is not split.
         sealed = np.int64(leaf_holding(tree, tree.points[point]))
         for k in range(settings.n_classes):
-            if k != samples.classes[point] and stats.statistics[sealed, k] > 0.0:
+            if k != samples.classes[point] and node_stats.statistics[sealed, k] > 0.0:
                 sealed = np.int64(NONE)
                 break
-    pair, inner, leaf = extend_full_tree(tree, stats, point, rates, sealed, settings.step)
+    pair, inner, leaf = extend_full_tree(tree, node_stats, point, rates, sealed, settings.step)
     if pair != NONE:
         side = LEFT if tree.children[inner, RIGHT] == leaf else RIGHT
         # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
-        copy_node(stats, np.int64(tree.children[inner, side]), inner)
-        clear_node(stats, leaf)
-        update_averaged_weights_above(tree, stats, best, pair, settings.step)
+        copy_node(node_stats, np.int64(tree.children[inner, side]), inner)
+        clear_node(node_stats, leaf)
+        update_averaged_weights_above(tree, node_stats, best, pair, settings.step)
 
 
 @njit(**INNER)
-def _insert(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert(tree, node_stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
     """Update a restricted partition with a point; let the new nodes learn earlier targets.
 
     Returns True: there is room for all nodes of such a partition.
     """
     if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > growth.max_nodes:
-        _insert_into_full_tree(tree, stats, best, samples, point, growth.rates, settings)
+        _insert_into_full_tree(tree, node_stats, best, samples, point, growth.rates, settings)
         return True
     first_new, rates = tree.counters[N_NODES], growth.rates
     limits = GrowthSettings(1, np.inf, growth.max_nodes)
     # Algorithm 4, line 5
     node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, limits))
     for new in range(first_new, tree.counters[N_NODES]):
-        clear_node(stats, new)
+        clear_node(node_stats, new)
     if is_leaf(tree, node):
         return True
     if node >= first_new:
         # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
         side = LEFT if tree.children[node, RIGHT] == node + 1 else RIGHT
-        copy_node(stats, np.int64(tree.children[node, side]), node)
+        copy_node(node_stats, np.int64(tree.children[node, side]), node)
     else:
-        _replay(tree, stats, best, node, first_new, samples, point, settings)
+        _replay(tree, node_stats, best, node, first_new, samples, point, settings)
     return True
 
 
 @njit(**INNER)
-def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert_into_cells(tree, node_stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
     """Update an unrestricted partition as `_insert` does (Algorithm 2, lines 2-11).
 
     Without `learn` new nodes learn nothing. Returns False if there is no room; the tree is then
@@ -240,7 +240,7 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
         if not has_room(tree):
             return False
         start_cells(tree, growth.box)
-        clear_node(stats, np.int64(tree.counters[ROOT]))
+        clear_node(node_stats, np.int64(tree.counters[ROOT]))
     leaf = leaf_holding(tree, x)
     while must_split(tree, leaf, tree.points, point, growth.rates, samples.classes):
         if not has_room(tree):
@@ -248,15 +248,15 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
         split_cell(tree, leaf, tree.points, growth.rates, samples.classes)
         if growth.learn:
             left, right = np.int64(tree.children[leaf, LEFT]), np.int64(tree.children[leaf, RIGHT])
-            clear_node(stats, left)
-            clear_node(stats, right)
+            clear_node(node_stats, left)
+            clear_node(node_stats, right)
             if tree.size[left] == 0 or tree.size[right] == 0:
                 # Algorithm 2, line 6
-                copy_node(stats, leaf, left if tree.size[right] == 0 else right)
-                update_averaged_weight(tree, stats, best, left, settings.step)
-                update_averaged_weight(tree, stats, best, right, settings.step)
+                copy_node(node_stats, leaf, left if tree.size[right] == 0 else right)
+                update_averaged_weight(tree, node_stats, best, left, settings.step)
+                update_averaged_weight(tree, node_stats, best, right, settings.step)
             else:
-                _replay(tree, stats, best, leaf, left, samples, point, settings)
+                _replay(tree, node_stats, best, leaf, left, samples, point, settings)
         leaf = np.int64(child_towards(tree, leaf, x))
     join_cell(tree, leaf, point, samples.classes)
     node = tree.parent[leaf]
@@ -267,7 +267,7 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
 
 
 @njit(**INNER)
-def _look_ahead(tree, stats, ahead, point, growth, settings):  # type: ignore[no-untyped-def]
+def _look_ahead(tree, node_stats, ahead, point, growth, settings):  # type: ignore[no-untyped-def]
     """Write the tree's forecasts of a point that its partition does not hold yet, if wanted."""
     if len(ahead) > 0 and tree.counters[N_NODES] > 0:
         rates = growth.rates if len(growth.box) == 0 else growth.rates[:0]
@@ -275,21 +275,21 @@ def _look_ahead(tree, stats, ahead, point, growth, settings):  # type: ignore[no
         # A tree without room has begun to split for the point: its forecast is there already.
         if not math.isnan(row[0]):
             return
-        forecast_point(tree, stats, tree.points, point, rates, settings.step, row)
+        forecast_point(tree, node_stats, tree.points, point, rates, settings.step, row)
 
 
 @njit(**INNER)
-def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[no-untyped-def]
+def _learn(tree, node_stats, best, trace, samples, point, settings):  # type: ignore[no-untyped-def]
     """Let the nodes that hold a point learn its target; record their forecast if wanted."""
     x, target = tree.points[point], samples.targets[point]
     if len(trace) > 0:
         leaf = leaf_holding(tree, x)
-        update_averaged_weights_above(tree, stats, best, leaf, settings.step)
-        trace[point, FORECAST] = _forecast(tree, stats, x, target, settings)
+        update_averaged_weights_above(tree, node_stats, best, leaf, settings.step)
+        trace[point, FORECAST] = _forecast(tree, node_stats, x, target, settings)
     root = tree.counters[ROOT]
     weight = weight_of(samples, point)
-    leaf = learn_on_path(tree, stats, root, x, target, weight, settings)
-    update_averaged_weights_above(tree, stats, best, leaf, settings.step)
+    leaf = learn_on_path(tree, node_stats, root, x, target, weight, settings)
+    update_averaged_weights_above(tree, node_stats, best, leaf, settings.step)
     if len(trace) > 0:
         trace[point, BEST] = best[root]
 
@@ -302,11 +302,12 @@ def _extending(insert: Any) -> Any:
 
     @njit(**GENERIC)
     def extend(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-        forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
+        forest, node_stats = Tree(*arrays[0]), Aggregation(*arrays[1])
+        progress = Progress(*arrays[2])
         samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
         growth = Growth(*growth_fields)
         for t in range(len(forest.counters)):
-            tree, own = tree_at(forest, t), aggregation_at(stats, t)
+            tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
             best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
             for point in range(progress.next_point[t], growth.end):
                 _look_ahead(tree, own, ahead, point, growth, settings)
@@ -338,7 +339,7 @@ def _extend_cells(arrays, samples, growth, settings):  # type: ignore[no-untyped
 
 def extend_aggregation(
     forest: Tree,
-    stats: Aggregation,
+    node_stats: Aggregation,
     progress: Progress,
     samples: Samples,
     growth: Growth,
@@ -348,7 +349,7 @@ def extend_aggregation(
 
     Parameters
     ----------
-    forest, stats : Tree, Aggregation
+    forest, node_stats : Tree, Aggregation
         With a leading axis of length T. Restricted partitions have room for ``2 * growth.end``
         nodes, or ``growth.max_nodes`` if these are fewer.
     progress : Progress
@@ -378,7 +379,7 @@ def extend_aggregation(
         )
         return True
     # Numba takes twice as long to tell the types of NamedTuples as those of tuples.
-    arrays = (tuple(forest), tuple(stats), tuple(progress))
+    arrays = (tuple(forest), tuple(node_stats), tuple(progress))
     others = (tuple(samples), tuple(growth), tuple(settings))
     extend = _extend_cells if len(growth.box) > 0 else _extend_restricted
     return bool(extend(arrays, *others))

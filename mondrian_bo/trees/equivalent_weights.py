@@ -259,12 +259,12 @@ def leaf_mean_weights(forest, node_stats, index, points, i, weights):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def aggregation_weights(forest, stats, points, query, sample_weights, tolerance, weights):  # type: ignore[no-untyped-def]
+def aggregation_weights(forest, node_stats, points, query, sample_weights, tolerance, weights):  # type: ignore[no-untyped-def]
     """Add up the weights of the training targets in the forecasts of all trees; O(T n) a point.
 
     Parameters
     ----------
-    forest, stats, points, query
+    forest, node_stats, points, query
         See :func:`mondrian_bo.trees.aggregation_predict.predict_aggregation`.
     sample_weights : float64 array of shape (n,) or (0,)
         Weights of the samples; empty if all are 1.
@@ -275,7 +275,7 @@ def aggregation_weights(forest, stats, points, query, sample_weights, tolerance,
     """
     nothing = np.empty(0)
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         masses = np.ascontiguousarray(own.statistics[:, MASS])
         for i in range(own_points.shape[0]):

@@ -274,10 +274,10 @@ class GaussianForest(GrowingForest[Gaussian]):
             part = np.ascontiguousarray(points[:, start:end])
             for t in range(self.n_trees):
                 tree = slice(t, t + 1)
-                arrays, stats = trees_of(self._arrays, tree), trees_of(self._node_stats, tree)
+                arrays, node_stats = trees_of(self._arrays, tree), trees_of(self._node_stats, tree)
                 scale = float(tree_weights[t]), tolerance
                 one = points_of(part, tree)
-                self._kernels.weights(arrays, stats, one, rates, settings, scale, rows)
+                self._kernels.weights(arrays, node_stats, one, rates, settings, scale, rows)
             return rows
 
         return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)
@@ -312,7 +312,7 @@ class GaussianForest(GrowingForest[Gaussian]):
     def _grow_some(
         cls,
         forest: Tree,
-        values: Gaussian,
+        node_stats: Gaussian,
         points: FloatArray,
         targets: FloatArray,
         rates: FloatArray,
@@ -322,17 +322,22 @@ class GaussianForest(GrowingForest[Gaussian]):
         """Grow some of the trees: one worker's part of `build`."""
         no_classes = np.empty(0, dtype=np.int32)
         sample_forest(forest, points, len(targets), rates, no_classes, growth)
-        cls._kernels.refresh(forest, values, targets, messages)
-        return forest, values
+        cls._kernels.refresh(forest, node_stats, targets, messages)
+        return forest, node_stats
 
     @classmethod
     def _predict_some(
-        cls, forest: Tree, values: Gaussian, points: FloatArray, rates: FloatArray, settings: Any
+        cls,
+        forest: Tree,
+        node_stats: Gaussian,
+        points: FloatArray,
+        rates: FloatArray,
+        settings: Any,
     ) -> tuple[FloatArray, FloatArray]:
         """Predict with some of the trees: one worker's part of `predict`."""
         means = np.empty((len(forest.counters), points.shape[1]))
         variances = np.empty_like(means)
-        cls._kernels.predict(forest, values, points, rates, settings, means, variances)
+        cls._kernels.predict(forest, node_stats, points, rates, settings, means, variances)
         return means, variances
 
     def _empty_stats(self, n_trees: int, n_dimensions: int) -> Gaussian:
