@@ -260,7 +260,6 @@ class AggregatedForest(GrowingForest[Aggregation]):
             run_on_trees(
                 _extend_trees,
                 (self._arrays, self._node_stats, self._progress),
-                self._points,
                 (samples, growth, self.settings),
                 n_jobs,
             )
@@ -417,7 +416,6 @@ class AggregatedForest(GrowingForest[Aggregation]):
         run_on_trees(
             _relearn_trees,
             (self._arrays, self._node_stats, _Recorded(self._progress.best)),
-            self._points,
             (Samples(self.targets, self.sample_weights, _NO_CLASSES), self.settings, renumber),
             n_jobs,
         )
@@ -454,23 +452,21 @@ class _Recorded(NamedTuple):
 
 def _extend_trees(
     forest: Tree,
-    stats: Aggregation,
+    node_stats: Aggregation,
     progress: Progress,
-    _points: AnyArray,
     samples: Samples,
     growth: Growth,
     settings: AggregationSettings,
 ) -> tuple[Tree, Aggregation, Progress]:
     """Learn with some of the trees: one worker's part of `AggregatedForest.extend`."""
-    extend_aggregation(forest, stats, progress, samples, growth, settings)
-    return forest, stats, progress
+    extend_aggregation(forest, node_stats, progress, samples, growth, settings)
+    return forest, node_stats, progress
 
 
 def _relearn_trees(
     forest: Tree,
-    stats: Aggregation,
+    node_stats: Aggregation,
     recorded: _Recorded,
-    _points: AnyArray,
     samples: Samples,
     settings: AggregationSettings,
     renumber: bool,
@@ -478,23 +474,25 @@ def _relearn_trees(
     """Learn all targets anew with some of the trees, and renumber their nodes before on request."""
     if renumber:
         number_in_preorder(forest)
-    relearn_forest(forest, stats, recorded.best, samples, settings)
-    return forest, stats, recorded
+    relearn_forest(forest, node_stats, recorded.best, samples, settings)
+    return forest, node_stats, recorded
 
 
-def _predict_points(forest: Tree, stats: Aggregation, points: AnyArray, query: Query) -> FloatArray:
+def _predict_points(
+    forest: Tree, node_stats: Aggregation, points: AnyArray, query: Query
+) -> FloatArray:
     """Predict some of the points: one worker's part of `AggregatedForest`'s predictions."""
     n_columns = {REAL: 2, DEPTH: 1}.get(query.kind, query.kind)
     n_results = len(forest.counters) if query.pooling == APART else 1
     result = np.empty((n_results, points.shape[1], n_columns))
-    predict_aggregation(forest, stats, points, query, result, _NO_COMPONENTS)
+    predict_aggregation(forest, node_stats, points, query, result, _NO_COMPONENTS)
     return result
 
 
 def _forecast_points(
-    forest: Tree, stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
+    forest: Tree, node_stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
 ) -> FloatArray:
     """Forecast at some of the points: one worker's part of `AggregatedForest.forecasts`."""
     result = np.empty((len(forest.counters), points.shape[1], N_FORECASTS + 1))
-    forecast_points(forest, stats, points, rates, step, result)
+    forecast_points(forest, node_stats, points, rates, step, result)
     return result

@@ -129,7 +129,6 @@ class ClassForest(GrowingForest[KneserNey]):
         run_on_trees(
             extend_chunk,
             (self._arrays, self._node_stats),
-            self._points,
             (self._targets[:end], self._importance, start, rates, self._growth_settings()),
             n_jobs if end - start > FEW_POINTS else 1,
         )
@@ -217,13 +216,12 @@ class ClassForest(GrowingForest[KneserNey]):
 def grow_chunk(
     forest: Tree,
     node_stats: KneserNey,
-    points: FloatArray,
     targets: NDArray[np.int32],
     rates: FloatArray,
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Grow some of the trees: one worker's part of `ClassForest.build`."""
-    sample_forest(forest, points, len(targets), rates, targets, settings)
+    sample_forest(forest, forest.points, len(targets), rates, targets, settings)
     refresh_counts(forest, node_stats, targets, np.empty(0))
     return forest, node_stats
 
@@ -231,7 +229,6 @@ def grow_chunk(
 def extend_chunk(
     forest: Tree,
     node_stats: KneserNey,
-    points: FloatArray,
     targets: NDArray[np.int32],
     sample_weights: FloatArray,
     start: int,
@@ -239,7 +236,9 @@ def extend_chunk(
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
-    extend_counts(forest, node_stats, points, targets, sample_weights, start, rates, settings)
+    extend_counts(
+        forest, node_stats, forest.points, targets, sample_weights, start, rates, settings
+    )
     return forest, node_stats
 
 

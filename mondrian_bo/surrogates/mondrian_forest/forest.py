@@ -313,7 +313,6 @@ class GaussianForest(GrowingForest[Gaussian]):
         cls,
         forest: Tree,
         node_stats: Gaussian,
-        points: FloatArray,
         targets: FloatArray,
         rates: FloatArray,
         growth: GrowthSettings,
@@ -321,7 +320,7 @@ class GaussianForest(GrowingForest[Gaussian]):
     ) -> tuple[Tree, Gaussian]:
         """Grow some of the trees: one worker's part of `build`."""
         no_classes = np.empty(0, dtype=np.int32)
-        sample_forest(forest, points, len(targets), rates, no_classes, growth)
+        sample_forest(forest, forest.points, len(targets), rates, no_classes, growth)
         cls._kernels.refresh(forest, node_stats, targets, messages)
         return forest, node_stats
 

@@ -84,7 +84,7 @@ class PartitionForest(GrowingForest[NoStats]):
         trees = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
         trees = trees._replace(points=points)
         settings = (n_points, self.rates, self._growth_settings())
-        run_on_trees(_grow_chunk, (trees,), points, settings, n_jobs)
+        run_on_trees(_grow_chunk, (trees,), settings, n_jobs)
         self._arrays = trees
         self._set_node_capacity(nodes_used(trees))
         self.assign_cells(self.cell_lifetime)
@@ -209,12 +209,8 @@ class PartitionForest(GrowingForest[NoStats]):
 
 
 def _grow_chunk(
-    trees: Tree,
-    points: FloatArray,
-    n_points: int,
-    rates: FloatArray,
-    settings: GrowthSettings,
+    trees: Tree, n_points: int, rates: FloatArray, settings: GrowthSettings
 ) -> tuple[Tree]:
     """Grow some of the trees: one worker's part of `PartitionForest.build`."""
-    sample_forest(trees, points, n_points, rates, _NO_CLASSES, settings)
+    sample_forest(trees, trees.points, n_points, rates, _NO_CLASSES, settings)
     return (trees,)
