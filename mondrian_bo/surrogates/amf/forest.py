@@ -258,7 +258,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         samples = Samples(self._targets, self._importance, classes)
         while True:
             run_on_trees(
-                _extend_trees,
+                _extend_part,
                 (self._arrays, self._node_stats, self._progress),
                 (samples, growth, self.settings),
                 n_jobs,
@@ -312,7 +312,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
         See :mod:`mondrian_bo.trees.aggregation_ahead`.
         """
-        return self._on_parts(_forecast_points, points, (rates, self.step), n_jobs)
+        return self._on_parts(_forecast_part, points, (rates, self.step), n_jobs)
 
     def predict_proba(
         self,
@@ -391,7 +391,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ) -> FloatArray:
         """Return the results of the trees; where they are pooled, one result on an axis of 1."""
         query = Query(rates, rule, kind, pooling, self.step, self.dirichlet)
-        return self._on_parts(_predict_points, points, (query,), n_jobs)
+        return self._on_parts(_predict_part, points, (query,), n_jobs)
 
     def _on_parts(
         self,
@@ -414,7 +414,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def _relearn(self, n_jobs: int | None, renumber: bool = False) -> None:
         run_on_trees(
-            _relearn_trees,
+            _relearn_part,
             (self._arrays, self._node_stats, _Recorded(self._progress.best)),
             (Samples(self.targets, self.sample_weights, _NO_CLASSES), self.settings, renumber),
             n_jobs,
@@ -426,16 +426,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
         super()._set_node_capacity(capacity)
 
     def _with_nodes(self, capacity: int) -> Tree:
-        trees = super()._with_nodes(capacity)
-        return trees if self.restricted else with_box_capacity(trees, capacity)
+        arrays = super()._with_nodes(capacity)
+        return arrays if self.restricted else with_box_capacity(arrays, capacity)
 
-    def _with_room(self, trees: Tree, n_points: int) -> Tree:
+    def _with_room(self, arrays: Tree, n_points: int) -> Tree:
         if self.max_nodes is not None:  # in complete trees every node has a box
             n_boxes = min(2 * n_points, self.max_nodes)
-            return with_box_capacity(with_point_capacity(trees, n_points), n_boxes)
+            return with_box_capacity(with_point_capacity(arrays, n_points), n_boxes)
         if self.restricted:
-            return super()._with_room(trees, n_points)
-        return with_point_capacity(trees, n_points)  # all nodes have boxes
+            return super()._with_room(arrays, n_points)
+        return with_point_capacity(arrays, n_points)  # all nodes have boxes
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         super()._make_room_for_points(n_points, n_views)
@@ -450,8 +450,8 @@ class _Recorded(NamedTuple):
     best: FloatArray
 
 
-def _extend_trees(
-    forest: Tree,
+def _extend_part(
+    arrays: Tree,
     node_stats: Aggregation,
     progress: Progress,
     samples: Samples,
@@ -459,12 +459,12 @@ def _extend_trees(
     settings: AggregationSettings,
 ) -> tuple[Tree, Aggregation, Progress]:
     """Learn with some of the trees: one worker's part of `AggregatedForest.extend`."""
-    extend_aggregation(forest, node_stats, progress, samples, growth, settings)
-    return forest, node_stats, progress
+    extend_aggregation(arrays, node_stats, progress, samples, growth, settings)
+    return arrays, node_stats, progress
 
 
-def _relearn_trees(
-    forest: Tree,
+def _relearn_part(
+    arrays: Tree,
     node_stats: Aggregation,
     recorded: _Recorded,
     samples: Samples,
@@ -473,26 +473,26 @@ def _relearn_trees(
 ) -> tuple[Tree, Aggregation, _Recorded]:
     """Learn all targets anew with some of the trees, and renumber their nodes before on request."""
     if renumber:
-        number_in_preorder(forest)
-    relearn_forest(forest, node_stats, recorded.best, samples, settings)
-    return forest, node_stats, recorded
+        number_in_preorder(arrays)
+    relearn_forest(arrays, node_stats, recorded.best, samples, settings)
+    return arrays, node_stats, recorded
 
 
-def _predict_points(
-    forest: Tree, node_stats: Aggregation, points: AnyArray, query: Query
+def _predict_part(
+    arrays: Tree, node_stats: Aggregation, points: AnyArray, query: Query
 ) -> FloatArray:
     """Predict some of the points: one worker's part of `AggregatedForest`'s predictions."""
     n_columns = {REAL: 2, DEPTH: 1}.get(query.kind, query.kind)
-    n_results = len(forest.counters) if query.pooling == APART else 1
+    n_results = len(arrays.counters) if query.pooling == APART else 1
     result = np.empty((n_results, points.shape[1], n_columns))
-    predict_aggregation(forest, node_stats, points, query, result, _NO_COMPONENTS)
+    predict_aggregation(arrays, node_stats, points, query, result, _NO_COMPONENTS)
     return result
 
 
-def _forecast_points(
-    forest: Tree, node_stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
+def _forecast_part(
+    arrays: Tree, node_stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
 ) -> FloatArray:
     """Forecast at some of the points: one worker's part of `AggregatedForest.forecasts`."""
-    result = np.empty((len(forest.counters), points.shape[1], N_FORECASTS + 1))
-    forecast_points(forest, node_stats, points, rates, step, result)
+    result = np.empty((len(arrays.counters), points.shape[1], N_FORECASTS + 1))
+    forecast_points(arrays, node_stats, points, rates, step, result)
     return result

@@ -460,8 +460,8 @@ class AggregationModel(ScaledForestModel):
         if self._step == "adaptive":
             self._adapt()
         if self._feature_relevance and self.n_points >= RELEVANCE_START:
-            trees, loss = self.forest.arrays, self.forest.node_stats.loss
-            self.scales.feature_weights = self._own_weights * learnt_rates(trees, loss)
+            arrays, loss = self.forest.arrays, self.forest.node_stats.loss
+            self.scales.feature_weights = self._own_weights * learnt_rates(arrays, loss)
 
     def _adapt(self) -> None:
         if self._half_range == 0.0:

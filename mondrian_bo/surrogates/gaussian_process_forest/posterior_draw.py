@@ -92,8 +92,8 @@ def means_of_tree(trees: GaussianForest, tree: int, gamma_1: float, key: int) ->
     """
 
     def mean(leaf: int) -> float:
-        arrays, stats = trees.arrays, trees.node_stats
-        return float(draw_leaf_mean(arrays, stats, tree, leaf, 0.0, gamma_1, np.uint64(key)))
+        arrays, node_stats = trees.arrays, trees.node_stats
+        return float(draw_leaf_mean(arrays, node_stats, tree, leaf, 0.0, gamma_1, np.uint64(key)))
 
     return LeafMeans(mean, lambda points: np.asarray(trees.leaves(points)[:, tree]))
 

@@ -99,7 +99,7 @@ class ClassForest(GrowingForest[KneserNey]):
         n = self._fitting(len(targets))
         first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
         settings = (targets[:n], rates, self._growth_settings())
-        self._grow_batch(grow_chunk, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)
+        self._grow_batch(_grow_part, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)
         self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
         if n < len(targets):
             self.extend(points[:, n:], targets[n:], rates[None], None, n_jobs)
@@ -127,7 +127,7 @@ class ClassForest(GrowingForest[KneserNey]):
         end = self._store(points, targets, sample_weights)
         self._make_room_for_all_nodes(end)
         run_on_trees(
-            extend_chunk,
+            _extend_part,
             (self._arrays, self._node_stats),
             (self._targets[:end], self._importance, start, rates, self._growth_settings()),
             n_jobs if end - start > FEW_POINTS else 1,
@@ -203,7 +203,7 @@ class ClassForest(GrowingForest[KneserNey]):
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > FEW_POINTS else 1)
         settings = (rates, self.discount, self.n_classes)
         results = run_parallel(
-            predict_chunk,
+            _predict_part,
             [
                 (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), *settings)
                 for part in parts
@@ -213,21 +213,21 @@ class ClassForest(GrowingForest[KneserNey]):
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def grow_chunk(
-    forest: Tree,
+def _grow_part(
+    arrays: Tree,
     node_stats: KneserNey,
     targets: NDArray[np.int32],
     rates: FloatArray,
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Grow some of the trees: one worker's part of `ClassForest.build`."""
-    sample_forest(forest, forest.points, len(targets), rates, targets, settings)
-    refresh_counts(forest, node_stats, targets, np.empty(0))
-    return forest, node_stats
+    sample_forest(arrays, arrays.points, len(targets), rates, targets, settings)
+    refresh_counts(arrays, node_stats, targets, np.empty(0))
+    return arrays, node_stats
 
 
-def extend_chunk(
-    forest: Tree,
+def _extend_part(
+    arrays: Tree,
     node_stats: KneserNey,
     targets: NDArray[np.int32],
     sample_weights: FloatArray,
@@ -237,13 +237,13 @@ def extend_chunk(
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
     extend_counts(
-        forest, node_stats, forest.points, targets, sample_weights, start, rates, settings
+        arrays, node_stats, arrays.points, targets, sample_weights, start, rates, settings
     )
-    return forest, node_stats
+    return arrays, node_stats
 
 
-def predict_chunk(
-    forest: Tree,
+def _predict_part(
+    arrays: Tree,
     node_stats: KneserNey,
     points: FloatArray,
     rates: FloatArray,
@@ -252,5 +252,5 @@ def predict_chunk(
 ) -> FloatArray:
     """Predict some of the points: one worker's part of `ClassForest.predict_proba`."""
     result = np.empty((points.shape[1], n_classes))
-    predict_classes(forest, node_stats, points, rates, discount, result)
+    predict_classes(arrays, node_stats, points, rates, discount, result)
     return result

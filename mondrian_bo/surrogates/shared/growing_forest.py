@@ -229,7 +229,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     def _grow_batch(
         self,
-        grow_chunk: Callable[..., tuple[Any, ...]],
+        grow_part: Callable[..., tuple[Any, ...]],
         points: AnyArray,
         targets: AnyArray,
         settings: Sequence[object],
@@ -246,7 +246,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         arrays = arrays._replace(points=points)
         fields: Any = (resized(field, 1, capacity) for field in self._node_stats)
         node_stats = type(self._node_stats)(*fields)
-        run_on_trees(grow_chunk, (arrays, node_stats), settings, n_jobs)
+        run_on_trees(grow_part, (arrays, node_stats), settings, n_jobs)
         self._targets, self._arrays, self._node_stats = targets, arrays, node_stats
         self.n_points = n_points
 
