@@ -38,6 +38,7 @@ from mondrian_bo.trees.mixture_walk import (
     NEGLIGIBLE,
     REACHING,
     add_component,
+    branch_off_probability,
     predict_moments,
     start_points,
     write_component,
@@ -248,8 +249,8 @@ def _predict_tree(tree, node_stats, points, prediction, where, results):  # type
             point = order[i]
             if distances[i] > 0.0:
                 own = state[point]
-                probability = -math.expm1(-span * distances[i]) if span < np.inf else 1.0
-                weight = own[REACHING] * probability  # Algorithm 5, lines 6, 8
+                # Algorithm 5, lines 6, 8
+                weight = own[REACHING] * branch_off_probability(span, distances[i])
                 set_features(points[point], centre, settings.scales, work.offset)
                 offset, variance = evaluate(work)
                 offset += shift

@@ -34,7 +34,7 @@ from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.equivalent_weights import path_of
 from mondrian_bo.trees.hierarchical_gaussian import gaussian_at
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT
-from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE, branch_off_probability
 from mondrian_bo.trees.tree import distance_outside, is_leaf, sibling, tree_at
 
 _DEPTH = 64
@@ -139,7 +139,7 @@ def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, 
         time_above = tree.split_time[node]
         separated = 0.0
         if distance > 0.0:  # Lakshminarayanan2016, Algorithm 5, lines 6, 8
-            separated = reaching * (-math.expm1(-span * distance) if span < np.inf else 1.0)
+            separated = reaching * branch_off_probability(span, distance)
             reaching -= separated
         if k == 0 and separated > 0.0:
             set_trend(tree, node_stats, settings, 0.0, work)

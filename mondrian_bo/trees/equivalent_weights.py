@@ -20,7 +20,7 @@ from mondrian_bo.trees.aggregation_nodes import MASS, aggregation_at, stop_share
 from mondrian_bo.trees.aggregation_predict import AGGREGATED
 from mondrian_bo.trees.hierarchical_gaussian import PRECISION, gaussian_at, remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE, branch_off_probability
 from mondrian_bo.trees.predict import (
     BRIDGE,
     BRIDGE_QUANTILES,
@@ -138,7 +138,7 @@ def _shares_of_posteriors(tree, node_stats, path, points, i, rates, settings):  
         distance = distance_outside(tree, node, rates, points, i)
         span = tree.split_time[node] - parent_time
         if distance > 0.0:
-            probability = -math.expm1(-span * distance) if span < np.inf else 1.0
+            probability = branch_off_probability(span, distance)
             separated = reaching * probability
             if settings.rule == BRIDGE:
                 for level in BRIDGE_QUANTILES:
