@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.aggregation_nodes import MASS, aggregation_at, stop_share
-from mondrian_bo.trees.aggregation_predict import AGGREGATED
+from mondrian_bo.trees.aggregation_predict import AGGREGATED, separation_probability
 from mondrian_bo.trees.hierarchical_gaussian import PRECISION, gaussian_at, remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.mixture_walk import NEGLIGIBLE, branch_off_probability
@@ -289,9 +289,7 @@ def aggregation_weights(forest, node_stats, points, query, sample_weights, toler
                 separated = 0.0
                 if len(query.rates) > 0:
                     distance = distance_outside(tree, node, query.rates, own_points, i)
-                    separated = -math.expm1(-(tree.split_time[node] - time_above) * distance)
-                    if not distance > 0.0:  # where the leaf never splits, inf times 0 is NaN
-                        separated = 0.0
+                    separated = separation_probability(tree.split_time[node] - time_above, distance)
                 stop = 1.0 if is_leaf(tree, node) else 0.0
                 if query.rule == AGGREGATED:
                     stop = stop_share(tree, own, node, query.step)
