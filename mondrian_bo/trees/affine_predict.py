@@ -35,7 +35,7 @@ from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import MEAN
 from mondrian_bo.trees.layout import NONE, ROOT
 from mondrian_bo.trees.mixture_walk import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_PROBABILITY,
     REACHING,
     add_component,
     branch_off_probability,
@@ -259,7 +259,7 @@ def _predict_tree(tree, node_stats, points, prediction, where, results):  # type
                 write_component(sink, n_components, point, weight, offset + mean_prior, variance)
                 n_components += 1
                 own[REACHING] -= weight  # Algorithm 5, line 13
-                if own[REACHING] < NEGLIGIBLE:
+                if own[REACHING] < NEGLIGIBLE_PROBABILITY:
                     continue
             order[kept] = point
             kept += 1

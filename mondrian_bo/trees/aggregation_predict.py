@@ -26,7 +26,7 @@ from mondrian_bo.trees.aggregation_nodes import (
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT, ROOT
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
-from mondrian_bo.trees.traversal import NEGLIGIBLE
+from mondrian_bo.trees.traversal import NEGLIGIBLE_SHARE
 from mondrian_bo.trees.tree import (
     child_towards,
     distance_outside,
@@ -195,7 +195,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 # parent, a copy of the node. The variance above is that of targets in such cells.
                 separated = separation_probability(span, separation[i])
                 remaining = 1.0  # or more than negligible, which is all that matters below
-                if separated > 0.0 or stop > NEGLIGIBLE:
+                if separated > 0.0 or stop > NEGLIGIBLE_SHARE:
                     split_off = unstopped[point] * separated
                     share = (unstopped[point] - split_off) * stop
                     remaining = unstopped[point] - (split_off + share)
@@ -212,7 +212,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                             sink, n_components, point, split_off, mean, variance_above
                         )
                         n_components = _note(sink, n_components, point, share, mean, variance)
-                if not leaf and remaining > NEGLIGIBLE:
+                if not leaf and remaining > NEGLIGIBLE_SHARE:
                     if i != kept:
                         order[i], order[kept] = order[kept], point
                     kept += 1
@@ -225,7 +225,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             if len(sink) > 0:
                 for i in range(start, end):
                     n_components = _note(sink, n_components, order[i], share, mean, variance)
-            if leaf or reaching < NEGLIGIBLE:
+            if leaf or reaching < NEGLIGIBLE_SHARE:
                 for i in range(start, end):
                     for k in range(n_columns):
                         result[order[i], k] = total[k]

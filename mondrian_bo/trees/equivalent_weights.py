@@ -20,7 +20,7 @@ from mondrian_bo.trees.aggregation_nodes import MASS, aggregation_at, stop_share
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, separation_probability
 from mondrian_bo.trees.hierarchical_gaussian import PRECISION, gaussian_at, remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.mixture_walk import NEGLIGIBLE, branch_off_probability
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE_PROBABILITY, branch_off_probability
 from mondrian_bo.trees.predict import (
     BRIDGE,
     BRIDGE_QUANTILES,
@@ -50,7 +50,7 @@ def _share_of_child(tree, masses, remaining, node, child):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _spread(tree, masses, remaining, sample_weights, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
+def _share_among_points(tree, masses, remaining, sample_weights, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
     """Add a node's coefficient to the weights of the points below it; O(nodes below)."""
     stack = np.empty(_DEPTH, dtype=np.int64)
     coefficients = np.empty(_DEPTH)
@@ -86,7 +86,7 @@ def _spread(tree, masses, remaining, sample_weights, top, coefficient, tolerance
 
 
 @njit(cache=True, nogil=True)
-def _spread_path(  # type: ignore[no-untyped-def]
+def _share_path_among_points(  # type: ignore[no-untyped-def]
     tree, masses, remaining, sample_weights, path, coefficients, tolerance, row
 ):
     """Add the coefficients of the nodes on a path, and of their siblings, to those of the points.
@@ -103,9 +103,11 @@ def _spread_path(  # type: ignore[no-untyped-def]
             share = _share_of_child(tree, masses, remaining, path[k - 1], node)
             rest = coming * (1.0 - share) + coefficients[k, 1]
             own = coming * share + coefficients[k, 0]
-            _spread(tree, masses, remaining, sample_weights, other, rest, tolerance, row)
+            _share_among_points(
+                tree, masses, remaining, sample_weights, other, rest, tolerance, row
+            )
         coming = own
-    _spread(tree, masses, remaining, sample_weights, path[-1], coming, tolerance, row)
+    _share_among_points(tree, masses, remaining, sample_weights, path[-1], coming, tolerance, row)
 
 
 @njit(cache=True, nogil=True)
@@ -154,7 +156,7 @@ def _shares_of_posteriors(tree, node_stats, path, points, i, rates, settings):  
             elif k > 0:
                 shares[k] += separated
             reaching -= separated
-            if reaching < NEGLIGIBLE:
+            if reaching < NEGLIGIBLE_PROBABILITY:
                 return shares
         parent_time, parent_remaining = tree.split_time[node], node_stats.remaining[node]
     shares[-1] += reaching
@@ -226,7 +228,7 @@ def gaussian_weights(forest, node_stats, points, rates, settings, scale, weights
             else:
                 coefficients = _adjoint(tree, own, path, shares)
             coefficients *= tree_weight
-            _spread_path(
+            _share_path_among_points(
                 tree, masses, remaining, nothing, path, coefficients, tolerance, weights[i]
             )
 
@@ -255,7 +257,7 @@ def leaf_mean_weights(forest, node_stats, index, points, i, weights):  # type: i
     coefficients = _adjoint(tree, own, path, shares)
     masses = own.messages[:, PRECISION].copy()
     nothing = np.empty(0)
-    _spread_path(tree, masses, own.remaining, nothing, path, coefficients, 0.0, weights)
+    _share_path_among_points(tree, masses, own.remaining, nothing, path, coefficients, 0.0, weights)
 
 
 @njit(cache=True, nogil=True)
@@ -297,7 +299,7 @@ def aggregation_weights(forest, node_stats, points, query, sample_weights, toler
                 reaching *= (1.0 - separated) * (1.0 - stop)
                 time_above = tree.split_time[node]
             length = known + 1
-            _spread_path(
+            _share_path_among_points(
                 tree,
                 masses,
                 nothing,

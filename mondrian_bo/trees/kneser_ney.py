@@ -35,7 +35,7 @@ from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.traversal import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_SHARE,
     STACK_DEPTH,
     descend,
     in_chunks,
@@ -271,7 +271,7 @@ def _stop_some(tree, node, points, settings, walk, places, result):  # type: ign
         if leaf:
             for k in range(n_classes):
                 result[point, k] += unstopped[point] * own[k]
-        elif unstopped[point] > NEGLIGIBLE:
+        elif unstopped[point] > NEGLIGIBLE_SHARE:
             order[inside] = point
             inside += 1
     return inside
