@@ -267,8 +267,8 @@ class AggregationModel(ScaledForestModel):
             row = parts[:, 0].astype(np.int64)
             centre = forecasts[row, 0]
             stacked = self.stacking.combine(forecasts, self._lowest, self._highest)
-            spread = math.sqrt(self.stacking.scale)
-            parts[:, 2] = stacked[row] + spread * (parts[:, 2] - centre)
+            factor = math.sqrt(self.stacking.scale)
+            parts[:, 2] = stacked[row] + factor * (parts[:, 2] - centre)
             parts[:, 3] *= self.stacking.scale
         if self.predictor.n_learnt == 1:
             parts[:, 3] = self._prior_variance

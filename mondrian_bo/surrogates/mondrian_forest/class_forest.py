@@ -96,7 +96,7 @@ class ClassForest(GrowingForest[KneserNey]):
         points, rates, n_jobs
             See :meth:`GaussianForest.build`.
         """
-        n = self._fitting(len(targets))
+        n = self._n_that_fit(len(targets))
         first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
         settings = (targets[:n], rates, self._growth_settings())
         self._grow_batch(_grow_part, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)

@@ -115,7 +115,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        n = self._fitting(len(targets))
+        n = self._n_that_fit(len(targets))
         first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
         settings = (targets[:n], rates, self._growth_settings(), self._message_settings())
         self._grow_batch(self._grow_part, first, targets[:n], settings, 2 * n - 1, n_jobs)

@@ -264,7 +264,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """The largest number of nodes, as the kernels take it."""
         return NO_LIMIT if self.max_nodes is None else self.max_nodes
 
-    def _fitting(self, n_points: int) -> int:
+    def _n_that_fit(self, n_points: int) -> int:
         """Return how many of a first batch of points fit into every tree, > 0."""
         return n_points if self.max_nodes is None else min(n_points, (self.max_nodes + 1) // 2)
 
