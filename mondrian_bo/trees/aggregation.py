@@ -72,7 +72,7 @@ class Progress(NamedTuple):
     ahead: FloatArray
 
 
-class Growth(NamedTuple):
+class ExtensionSettings(NamedTuple):
     """The points that trees are extended with, and the settings of their growth.
 
     Attributes
@@ -82,11 +82,11 @@ class Growth(NamedTuple):
     box : float64 array of shape (2, d)
         The box of an unrestricted partition; of length 0 for partitions restricted to the data.
     end : int
-        The point to stop before.
+        Number of the point after the last one to learn.
     learn : bool
         Whether to learn the targets; if not, `relearn_forest` must follow.
     first : int
-        The point that the first row of :attr:`Progress.ahead` is of.
+        Number of the point in row 0 of :attr:`Progress.ahead`.
     max_nodes : int
         Largest number of nodes of a restricted tree. Points of full trees are not linked to leaves
         (:mod:`mondrian_bo.trees.recycling`). 0 for trees that are complete: all of them take points
@@ -203,16 +203,16 @@ def _insert_into_full_tree(tree, node_stats, best, samples, point, rates, settin
 
 
 @njit(**INNER)
-def _insert(tree, node_stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert(tree, node_stats, best, samples, point, extension, settings):  # type: ignore[no-untyped-def]
     """Update a restricted partition with a point; let the new nodes learn earlier targets.
 
     Returns True: there is room for all nodes of such a partition.
     """
-    if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > growth.max_nodes:
-        _insert_into_full_tree(tree, node_stats, best, samples, point, growth.rates, settings)
+    if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > extension.max_nodes:
+        _insert_into_full_tree(tree, node_stats, best, samples, point, extension.rates, settings)
         return True
-    first_new, rates = tree.counters[N_NODES], growth.rates
-    limits = GrowthSettings(1, np.inf, growth.max_nodes)
+    first_new, rates = tree.counters[N_NODES], extension.rates
+    limits = GrowthSettings(1, np.inf, extension.max_nodes)
     # Algorithm 4, line 5
     node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, limits))
     for new in range(first_new, tree.counters[N_NODES]):
@@ -229,7 +229,7 @@ def _insert(tree, node_stats, best, samples, point, growth, settings):  # type: 
 
 
 @njit(**INNER)
-def _insert_into_cells(tree, node_stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert_into_cells(tree, node_stats, best, samples, point, extension, settings):  # type: ignore[no-untyped-def]
     """Update an unrestricted partition as `_insert` does (Algorithm 2, lines 2-11).
 
     Without `learn` new nodes learn nothing. Returns False if there is no room; the tree is then
@@ -239,14 +239,14 @@ def _insert_into_cells(tree, node_stats, best, samples, point, growth, settings)
     if tree.counters[N_NODES] == 0:
         if not has_room(tree):
             return False
-        start_cells(tree, growth.box)
+        start_cells(tree, extension.box)
         clear_node(node_stats, np.int64(tree.counters[ROOT]))
     leaf = leaf_holding(tree, x)
-    while must_split(tree, leaf, tree.points, point, growth.rates, samples.classes):
+    while must_split(tree, leaf, tree.points, point, extension.rates, samples.classes):
         if not has_room(tree):
             return False
-        split_cell(tree, leaf, tree.points, growth.rates, samples.classes)
-        if growth.learn:
+        split_cell(tree, leaf, tree.points, extension.rates, samples.classes)
+        if extension.learn:
             left, right = np.int64(tree.children[leaf, LEFT]), np.int64(tree.children[leaf, RIGHT])
             clear_node(node_stats, left)
             clear_node(node_stats, right)
@@ -267,11 +267,11 @@ def _insert_into_cells(tree, node_stats, best, samples, point, growth, settings)
 
 
 @njit(**INNER)
-def _look_ahead(tree, node_stats, ahead, point, growth, settings):  # type: ignore[no-untyped-def]
+def _look_ahead(tree, node_stats, ahead, point, extension, settings):  # type: ignore[no-untyped-def]
     """Write the tree's forecasts of a point that its partition does not hold yet, if wanted."""
     if len(ahead) > 0 and tree.counters[N_NODES] > 0:
-        rates = growth.rates if len(growth.box) == 0 else growth.rates[:0]
-        row = ahead[point - growth.first]
+        rates = extension.rates if len(extension.box) == 0 else extension.rates[:0]
+        row = ahead[point - extension.first]
         # A tree without room has begun to split for the point: its forecast is there already.
         if not math.isnan(row[0]):
             return
@@ -301,19 +301,19 @@ def _extending(insert: Any) -> Any:
     """
 
     @njit(**GENERIC)
-    def extend(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
+    def extend(arrays, sample_fields, extension_fields, setting_fields):  # type: ignore[no-untyped-def]
         forest, node_stats = Tree(*arrays[0]), Aggregation(*arrays[1])
         progress = Progress(*arrays[2])
         samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
-        growth = Growth(*growth_fields)
+        extension = ExtensionSettings(*extension_fields)
         for t in range(len(forest.counters)):
             tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
             best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
-            for point in range(progress.next_point[t], growth.end):
-                _look_ahead(tree, own, ahead, point, growth, settings)
-                if not insert(tree, own, best, samples, point, growth, settings):
+            for point in range(progress.next_point[t], extension.end):
+                _look_ahead(tree, own, ahead, point, extension, settings)
+                if not insert(tree, own, best, samples, point, extension, settings):
                     return False
-                if growth.learn:
+                if extension.learn:
                     _learn(tree, own, best, trace, samples, point, settings)
                 progress.next_point[t] = point + 1
         return True
@@ -326,15 +326,15 @@ _extend_by_cells = _extending(_insert_into_cells)
 
 
 @njit(**COUNTING)
-def _extend_restricted(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+def _extend_restricted(arrays, samples, extension, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, with partitions restricted to the data (Algorithms 4, 5)."""
-    return _extend_by_insertion(arrays, samples, growth, settings)
+    return _extend_by_insertion(arrays, samples, extension, settings)
 
 
 @njit(**COUNTING)
-def _extend_cells(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+def _extend_cells(arrays, samples, extension, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
-    return _extend_by_cells(arrays, samples, growth, settings)
+    return _extend_by_cells(arrays, samples, extension, settings)
 
 
 def extend_aggregation(
@@ -342,7 +342,7 @@ def extend_aggregation(
     node_stats: Aggregation,
     progress: Progress,
     samples: Samples,
-    growth: Growth,
+    extension: ExtensionSettings,
     settings: AggregationSettings,
 ) -> bool:
     """Learn stored points one after the other (Algorithms 2, 4 and 5).
@@ -350,13 +350,13 @@ def extend_aggregation(
     Parameters
     ----------
     forest, node_stats : Tree, Aggregation
-        With a leading axis of length T. Restricted partitions have room for ``2 * growth.end``
-        nodes, or ``growth.max_nodes`` if these are fewer.
+        With a leading axis of length T. Restricted partitions have room for ``2 * extension.end``
+        nodes, or ``extension.max_nodes`` if these are fewer.
     progress : Progress
         The next point for each tree; advanced.
     samples : Samples
         Targets and weights of the stored points.
-    growth : Growth
+    extension : ExtensionSettings
         Which points to learn, and how partitions grow.
     settings : AggregationSettings
         Settings of the forecasters.
@@ -367,19 +367,19 @@ def extend_aggregation(
         False if an unrestricted tree lacks room: call again when there is more.
     """
     # Three kernels, of which most programs need one or two: each takes seconds to compile.
-    if len(growth.box) == 0 and not growth.learn:
+    if len(extension.box) == 0 and not extension.learn:
         extend_forest(
             forest,
             forest.points,
             progress.next_point,
-            growth.end,
-            growth.rates,
+            extension.end,
+            extension.rates,
             samples.classes,
             ALWAYS_ONLINE,
         )
         return True
     # Numba takes twice as long to tell the types of NamedTuples as those of tuples.
     arrays = (tuple(forest), tuple(node_stats), tuple(progress))
-    others = (tuple(samples), tuple(growth), tuple(settings))
-    extend = _extend_cells if len(growth.box) > 0 else _extend_restricted
+    others = (tuple(samples), tuple(extension), tuple(settings))
+    extend = _extend_cells if len(extension.box) > 0 else _extend_restricted
     return bool(extend(arrays, *others))

@@ -62,9 +62,9 @@ class Query(NamedTuple):
     Attributes
     ----------
     rates : float64 array of shape (d,)
-        Split rates of the dimensions, if points outside of a node's box are to be split off from it
-        as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
-        point is forecast by the node. Of length 0 if points follow the existing splits only.
+        Split rates of the dimensions. A point outside of a node's box is then split off above the
+        node with the probability of Algorithm 6, and the node forecasts it. Where rates have length
+        0, points only follow the existing splits.
     rule : int
         `AGGREGATED` or `AT_LEAF`.
     kind : int

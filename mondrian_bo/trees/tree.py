@@ -34,7 +34,7 @@ from mondrian_bo.trees.layout import (
 )
 from mondrian_bo.trees.memory import resized
 
-GROWTH = 1.25
+CAPACITY_FACTOR = 1.25
 """Factor by which capacity grows: unused memory stays below 25 % of what is used."""
 
 

@@ -18,7 +18,7 @@ from mondrian_bo.surrogates.shared.parallel import (
     split_trees,
 )
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
-from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
+from mondrian_bo.trees.aggregation import ExtensionSettings, Progress, extend_aggregation
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, forecast_points
 from mondrian_bo.trees.aggregation_nodes import (
     REAL,
@@ -45,7 +45,13 @@ from mondrian_bo.trees.growth import NO_LIMIT
 from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
-from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
+from mondrian_bo.trees.tree import (
+    CAPACITY_FACTOR,
+    Tree,
+    nodes_used,
+    with_box_capacity,
+    with_point_capacity,
+)
 
 _FEW = 0.25
 """New samples over known ones from which on it is faster to learn all targets anew; our choice."""
@@ -227,12 +233,13 @@ class AggregatedForest(GrowingForest[Aggregation]):
             weights = None if sample_weights is None else sample_weights[part]
             start = self.n_points
             self._make_room_for_all_nodes(self._store(points[:, part], targets[part], weights))
-            shift = start - done  # of the numbers of points against those of the new ones
+            shift = start - done  # stored number of a point = shift + its number among the new ones
             for first, last, row in zip(starts, ends, rates, strict=True):
                 first, last = max(first, done), min(last, part.stop)
                 if first < last:
-                    growth = Growth(row, self.box, shift + last, one_by_one, shift, limit)
-                    self._grow(shift + first, growth, n_jobs)
+                    end = shift + last
+                    extension = ExtensionSettings(row, self.box, end, one_by_one, shift, limit)
+                    self._grow(shift + first, extension, n_jobs)
             if limit > 0:
                 self.n_points = start + count
             else:
@@ -251,22 +258,18 @@ class AggregatedForest(GrowingForest[Aggregation]):
             return min(n_new, _PORTION), 0
         return min(n_new, max(room // 2, 1), room_for_points), self.max_nodes
 
-    def _grow(self, start: int, growth: Growth, n_jobs: int | None) -> None:
+    def _grow(self, start: int, extension: ExtensionSettings, n_jobs: int | None) -> None:
         """Insert stored points into all trees, from `start` on."""
         self._progress.next_point.fill(start)
         classes = self._targets if self._by_class else _NO_CLASSES
         samples = Samples(self._targets, self._importance, classes)
         while True:
-            run_on_trees(
-                _extend_part,
-                (self._arrays, self._node_stats, self._progress),
-                (samples, growth, self.settings),
-                n_jobs,
-            )
+            state = (self._arrays, self._node_stats, self._progress)
+            run_on_trees(_extend_part, state, (samples, extension, self.settings), n_jobs)
             # Only trees that are not restricted may lack room.
-            if self.restricted or np.all(self._progress.next_point == growth.end):
+            if self.restricted or np.all(self._progress.next_point == extension.end):
                 return
-            self._set_node_capacity(int(GROWTH * nodes_used(self._arrays)) + 64)
+            self._set_node_capacity(int(CAPACITY_FACTOR * nodes_used(self._arrays)) + 64)
 
     @property
     def _can_roll_back(self) -> bool:
@@ -413,12 +416,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
         return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
     def _relearn(self, n_jobs: int | None, renumber: bool = False) -> None:
-        run_on_trees(
-            _relearn_part,
-            (self._arrays, self._node_stats, _Recorded(self._progress.best)),
-            (Samples(self.targets, self.sample_weights, _NO_CLASSES), self.settings, renumber),
-            n_jobs,
-        )
+        state = (self._arrays, self._node_stats, _Recorded(self._progress.best))
+        samples = Samples(self.targets, self.sample_weights, _NO_CLASSES)
+        run_on_trees(_relearn_part, state, (samples, self.settings, renumber), n_jobs)
 
     def _set_node_capacity(self, capacity: int) -> None:
         if self.records:  # first: an interruption leaves it with too much room, not too little
@@ -455,11 +455,11 @@ def _extend_part(
     node_stats: Aggregation,
     progress: Progress,
     samples: Samples,
-    growth: Growth,
+    extension: ExtensionSettings,
     settings: AggregationSettings,
 ) -> tuple[Tree, Aggregation, Progress]:
     """Learn with some of the trees: one worker's part of `AggregatedForest.extend`."""
-    extend_aggregation(arrays, node_stats, progress, samples, growth, settings)
+    extend_aggregation(arrays, node_stats, progress, samples, extension, settings)
     return arrays, node_stats, progress
 
 

@@ -21,7 +21,7 @@ from mondrian_bo.trees.growth import NO_LIMIT, room_for_insertion
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
-    GROWTH,
+    CAPACITY_FACTOR,
     Tree,
     empty_forest,
     leaves_of,
@@ -283,7 +283,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """Make room for one insertion after others, which add at most so many nodes."""
         used = nodes_used(self._arrays) + n_more
         if used + self._room > self._arrays.parent.shape[1]:
-            self._set_node_capacity(int(GROWTH * used) + 8 * self._room)
+            self._set_node_capacity(int(CAPACITY_FACTOR * used) + 8 * self._room)
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         if self.n_points == 0 and len(self._points) != n_views:
@@ -292,7 +292,9 @@ class GrowingForest(ABC, Generic[NodeStats]):
         room = min(self._points.shape[1], len(self._targets), self._arrays.next_point.shape[1])
         if n_points > room:
             # The first batch gets no spare capacity, because it may be the only one.
-            capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
+            capacity = (
+                int(CAPACITY_FACTOR * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
+            )
             points = resized(self._points, 1, capacity)
             arrays = self._with_room(self._arrays._replace(points=points), capacity)
             self._targets, self._arrays = resized(self._targets, 0, capacity), arrays
