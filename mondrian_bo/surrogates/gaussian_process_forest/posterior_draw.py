@@ -65,7 +65,7 @@ def draw_from_forest(
     forest.update()
     tree = int(rng.integers(forest.n_components))
     key = int(rng.integers(2**63))
-    leaves = list(forest.leaves(tree))
+    leaves = list(forest.iterate_leaves(tree))
     if trees is None:
         (only,) = leaves
         means = mean_of_only_leaf(only.node, only.mean, only.variance, key)
