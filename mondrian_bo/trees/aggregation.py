@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
-from mondrian_bo.trees.aggregation_ahead import forecast_point
 from mondrian_bo.trees.aggregation_nodes import (
     MASS,
     MEAN,
@@ -34,7 +33,6 @@ from mondrian_bo.trees.aggregation_nodes import (
     update_averaged_weights_above,
     weight_of,
 )
-from mondrian_bo.trees.cells import join_cell, must_split, split_cell, start_cells
 from mondrian_bo.trees.compiling import COUNTING, GENERIC, INNER, INNER_COUNTING
 from mondrian_bo.trees.growth import (
     ALWAYS_ONLINE,
@@ -44,7 +42,9 @@ from mondrian_bo.trees.growth import (
 )
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.recycling import extend_full_tree
+from mondrian_bo.trees.stacking_forecasts import forecast_point
 from mondrian_bo.trees.tree import Tree, child_towards, has_room, is_leaf, leaf_holding, tree_at
+from mondrian_bo.trees.unrestricted_growth import join_cell, must_split, split_cell, start_cells
 
 FORECAST, BEST = 0, 1
 """Columns of a trace: forecast (of the target, or its probability) and loss of the best pruning."""
@@ -62,8 +62,8 @@ class Progress(NamedTuple):
     trace : float64 array of shape (T, n, 2)
         `FORECAST` and `BEST` of each point; of shape (T, 0, 2) if nothing is recorded.
     ahead : float64 array of shape (T, m, 5)
-        NaN at first. Forecasts of the new points (:mod:`mondrian_bo.trees.aggregation_ahead`), each
-        made before the point is inserted; of shape (T, 0, 5) if they are not wanted.
+        NaN at first. Forecasts of the new points (:mod:`mondrian_bo.trees.stacking_forecasts`),
+        each made before the point is inserted; of shape (T, 0, 5) if they are not wanted.
     """
 
     next_point: IntArray

@@ -19,7 +19,6 @@ from mondrian_bo.surrogates.shared.parallel import (
 )
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import ExtensionSettings, Progress, extend_aggregation
-from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, forecast_points
 from mondrian_bo.trees.aggregation_nodes import (
     REAL,
     Aggregation,
@@ -45,6 +44,7 @@ from mondrian_bo.trees.growth import NO_LIMIT
 from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
+from mondrian_bo.trees.stacking_forecasts import N_FORECASTS, forecast_points
 from mondrian_bo.trees.tree import (
     CAPACITY_FACTOR,
     Tree,
@@ -170,7 +170,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def ahead(self) -> FloatArray:
         """Forecasts of the points of the last call of :meth:`extend`, before they were learnt.
 
-        Shape (T, m, 5), see :mod:`mondrian_bo.trees.aggregation_ahead`. The first point of all has
+        Shape (T, m, 5), see :mod:`mondrian_bo.trees.stacking_forecasts`. The first point of all has
         none: its row is NaN.
         """
         return self._progress.ahead
@@ -313,7 +313,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def forecasts(self, points: AnyArray, rates: FloatArray, n_jobs: int | None = 1) -> FloatArray:
         """Return the four forecasts of real targets of every tree and a variance, (T, m, 5).
 
-        See :mod:`mondrian_bo.trees.aggregation_ahead`.
+        See :mod:`mondrian_bo.trees.stacking_forecasts`.
         """
         return self._on_parts(_forecast_part, points, (rates, self.step), n_jobs)
 

@@ -25,10 +25,10 @@ from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rate
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import BEST, FORECAST
-from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import MASS, REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF, NO_RATES
 from mondrian_bo.trees.layout import ROOT
+from mondrian_bo.trees.stacking_forecasts import N_FORECASTS, VARIANCE
 
 Step = float | Literal["corollary", "adaptive"]
 """Learning rate: a number, or the rule that sets it."""

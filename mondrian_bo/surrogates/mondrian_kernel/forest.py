@@ -16,8 +16,8 @@ from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import GrowthSettings, extend_forest, sample_forest
 from mondrian_bo.trees.layout import NONE
+from mondrian_bo.trees.lifetime_partitions import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.partition import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.tree import Tree, nodes_used, with_node_capacity
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)

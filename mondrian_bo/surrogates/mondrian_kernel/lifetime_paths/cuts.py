@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mondrian_bo.shared.array_types import IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.trees.layout import LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.partition import arrange
+from mondrian_bo.trees.lifetime_partitions import arrange
 
 EMPTY = 0
 """The number of every cell without training points. Its weight is always 0."""
