@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mondrian_bo.trees.partition import assign_cells
+from mondrian_bo.trees.lifetime_partitions import assign_cells
 
 
 def cells_at(partitions, lifetime):

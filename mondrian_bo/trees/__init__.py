@@ -16,9 +16,10 @@
 ``affine``...              the same with an affine function at each node
 ``leaf_models``            leaves that carry models of their own
 ``kneser_ney``             class probabilities (Lakshminarayanan2014)
-``aggregation``...         AMF (Mourtada2021); ``cells`` grows its unrestricted trees,
-                           ``recycling`` makes room in full ones
-``partition``              cells of trees at any lifetime (Balog2016)
+``aggregation``...         AMF (Mourtada2021); ``stacking_forecasts`` has its four forecasts,
+                           ``unrestricted_growth`` grows trees on a box, ``recycling`` makes
+                           room in full ones
+``lifetime_partitions``    cells of trees at any lifetime (Balog2016)
 ``undo``                   takes insertions back
 ``numbering``, ``memory``  the layout of the arrays in memory
 ``random``                 random streams

@@ -35,9 +35,10 @@ from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import MEAN
 from mondrian_bo.trees.layout import NONE, ROOT
 from mondrian_bo.trees.mixture_walk import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_PROBABILITY,
     REACHING,
     add_component,
+    branch_off_probability,
     predict_moments,
     start_points,
     write_component,
@@ -248,8 +249,8 @@ def _predict_tree(tree, node_stats, points, prediction, where, results):  # type
             point = order[i]
             if distances[i] > 0.0:
                 own = state[point]
-                probability = -math.expm1(-span * distances[i]) if span < np.inf else 1.0
-                weight = own[REACHING] * probability  # Algorithm 5, lines 6, 8
+                # Algorithm 5, lines 6, 8
+                weight = own[REACHING] * branch_off_probability(span, distances[i])
                 set_features(points[point], centre, settings.scales, work.offset)
                 offset, variance = evaluate(work)
                 offset += shift
@@ -258,7 +259,7 @@ def _predict_tree(tree, node_stats, points, prediction, where, results):  # type
                 write_component(sink, n_components, point, weight, offset + mean_prior, variance)
                 n_components += 1
                 own[REACHING] -= weight  # Algorithm 5, line 13
-                if own[REACHING] < NEGLIGIBLE:
+                if own[REACHING] < NEGLIGIBLE_PROBABILITY:
                     continue
             order[kept] = point
             kept += 1

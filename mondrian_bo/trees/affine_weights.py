@@ -34,7 +34,7 @@ from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.equivalent_weights import path_of
 from mondrian_bo.trees.hierarchical_gaussian import gaussian_at
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT
-from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE_PROBABILITY, branch_off_probability
 from mondrian_bo.trees.tree import distance_outside, is_leaf, sibling, tree_at
 
 _DEPTH = 64
@@ -139,7 +139,7 @@ def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, 
         time_above = tree.split_time[node]
         separated = 0.0
         if distance > 0.0:  # Lakshminarayanan2016, Algorithm 5, lines 6, 8
-            separated = reaching * (-math.expm1(-span * distance) if span < np.inf else 1.0)
+            separated = reaching * branch_off_probability(span, distance)
             reaching -= separated
         if k == 0 and separated > 0.0:
             set_trend(tree, node_stats, settings, 0.0, work)
@@ -147,7 +147,7 @@ def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, 
             set_features(points[i], centre, settings.scales, work.offset)
             _add_mean(work, separated, own[0])
             separated = 0.0
-        if reaching < NEGLIGIBLE and separated == 0.0:
+        if reaching < NEGLIGIBLE_PROBABILITY and separated == 0.0:
             last = k - 1
             break
         if k > 0:
@@ -164,7 +164,7 @@ def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, 
             solve_total(work)
             set_features(points[i], centre, settings.scales, work.offset)
             _add_mean(work, share, own[k + 1])
-        if reaching < NEGLIGIBLE:
+        if reaching < NEGLIGIBLE_PROBABILITY:
             last = k
             break
     down = np.zeros(p)
@@ -191,7 +191,7 @@ def _multiply(matrix, vector, result):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _spread(tree, node_stats, transfers, settings, top, coefficient, work, row):  # type: ignore[no-untyped-def]
+def _share_among_points(tree, node_stats, transfers, settings, top, coefficient, work, row):  # type: ignore[no-untyped-def]
     """Add a node's coefficients to the weights of the points below it."""
     p = len(coefficient)
     stack = np.empty(_DEPTH, dtype=np.int64)
@@ -255,7 +255,7 @@ def affine_weights(forest, node_stats, points, rates, prediction, scale, weights
                 node = path[k]
                 beside = sibling(tree, node)
                 _multiply(transfers[beside], coming + above[k], other)
-                _spread(
+                _share_among_points(
                     tree,
                     own_stats,
                     transfers,
@@ -267,7 +267,7 @@ def affine_weights(forest, node_stats, points, rates, prediction, scale, weights
                 )
                 _multiply(transfers[node], coming.copy(), coming)
                 coming += own[k + 1]
-            _spread(
+            _share_among_points(
                 tree,
                 own_stats,
                 transfers,

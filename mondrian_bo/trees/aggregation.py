@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
-from mondrian_bo.trees.aggregation_ahead import forecast_point
 from mondrian_bo.trees.aggregation_nodes import (
     MASS,
     MEAN,
@@ -27,14 +26,13 @@ from mondrian_bo.trees.aggregation_nodes import (
     class_forecast,
     clear_node,
     copy_node,
-    importance_of,
     learn_on_path,
     mass_of_classes,
     stop_share,
     update_averaged_weight,
     update_averaged_weights_above,
+    weight_of,
 )
-from mondrian_bo.trees.cells import join_cell, must_split, split_cell, start_cells
 from mondrian_bo.trees.compiling import COUNTING, GENERIC, INNER, INNER_COUNTING
 from mondrian_bo.trees.growth import (
     ALWAYS_ONLINE,
@@ -44,7 +42,9 @@ from mondrian_bo.trees.growth import (
 )
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.recycling import extend_full_tree
+from mondrian_bo.trees.stacking_forecasts import forecast_point
 from mondrian_bo.trees.tree import Tree, child_towards, has_room, is_leaf, leaf_holding, tree_at
+from mondrian_bo.trees.unrestricted_growth import join_cell, must_split, split_cell, start_cells
 
 FORECAST, BEST = 0, 1
 """Columns of a trace: forecast (of the target, or its probability) and loss of the best pruning."""
@@ -62,8 +62,8 @@ class Progress(NamedTuple):
     trace : float64 array of shape (T, n, 2)
         `FORECAST` and `BEST` of each point; of shape (T, 0, 2) if nothing is recorded.
     ahead : float64 array of shape (T, m, 5)
-        NaN at first. Forecasts of the new points (:mod:`mondrian_bo.trees.aggregation_ahead`), each
-        made before the point is inserted; of shape (T, 0, 5) if they are not wanted.
+        NaN at first. Forecasts of the new points (:mod:`mondrian_bo.trees.stacking_forecasts`),
+        each made before the point is inserted; of shape (T, 0, 5) if they are not wanted.
     """
 
     next_point: IntArray
@@ -72,7 +72,7 @@ class Progress(NamedTuple):
     ahead: FloatArray
 
 
-class Growth(NamedTuple):
+class ExtensionSettings(NamedTuple):
     """The points that trees are extended with, and the settings of their growth.
 
     Attributes
@@ -82,11 +82,11 @@ class Growth(NamedTuple):
     box : float64 array of shape (2, d)
         The box of an unrestricted partition; of length 0 for partitions restricted to the data.
     end : int
-        The point to stop before.
+        Number of the point after the last one to learn.
     learn : bool
         Whether to learn the targets; if not, `relearn_forest` must follow.
     first : int
-        The point that the first row of :attr:`Progress.ahead` is of.
+        Number of the point in row 0 of :attr:`Progress.ahead`.
     max_nodes : int
         Largest number of nodes of a restricted tree. Points of full trees are not linked to leaves
         (:mod:`mondrian_bo.trees.recycling`). 0 for trees that are complete: all of them take points
@@ -102,22 +102,22 @@ class Growth(NamedTuple):
 
 
 @njit(**INNER)
-def _forecast(tree, stats, x, target, settings):  # type: ignore[no-untyped-def]
+def _forecast(tree, node_stats, x, target, settings):  # type: ignore[no-untyped-def]
     """Return the tree's forecast at x, which its partition holds already."""
     node = tree.counters[ROOT]
     total, unstopped, inherited = 0.0, 1.0, 0.0
     while True:
         if settings.n_classes != REAL:
-            statistics = stats.statistics[node]
+            statistics = node_stats.statistics[node]
             inherited = class_forecast(
                 statistics[int(target)],
                 mass_of_classes(statistics),
                 settings.n_classes,
                 settings.dirichlet,
             )
-        elif stats.statistics[node, MASS] > 0.0:
-            inherited = stats.statistics[node, MEAN]
-        stop = stop_share(tree, stats, node, settings.step)
+        elif node_stats.statistics[node, MASS] > 0.0:
+            inherited = node_stats.statistics[node, MEAN]
+        stop = stop_share(tree, node_stats, node, settings.step)
         if settings.at_leaf:
             stop = 1.0 if is_leaf(tree, node) else 0.0
         total += unstopped * stop * inherited  # Algorithm 3, line 6, from the root down
@@ -167,7 +167,7 @@ def _list_members(tree, node, stack, found):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type: ignore[no-untyped-def]
+def _replay(tree, node_stats, best, node, first_new, samples, new, settings):  # type: ignore[no-untyped-def]
     """Let the new nodes below `node` learn the targets before `new`."""
     members = np.empty(tree.size[node], dtype=np.int64)
     _list_members(tree, node, np.empty(len(members) + 1, dtype=np.int64), members)
@@ -176,60 +176,60 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
         if member < new:
             x = tree.points[member]
             start = np.int64(child_towards(tree, node, x))
-            weight = importance_of(samples, member)
-            learn_on_path(tree, stats, start, x, samples.targets[member], weight, settings)
+            weight = weight_of(samples, member)
+            learn_on_path(tree, node_stats, start, x, samples.targets[member], weight, settings)
     for below in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        update_averaged_weight(tree, stats, best, below, settings.step)
+        update_averaged_weight(tree, node_stats, best, below, settings.step)
 
 
 @njit(**INNER)
-def _insert_into_full_tree(tree, stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
+def _insert_into_full_tree(tree, node_stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
     """Update a full tree with a point."""
     sealed = np.int64(NONE)
     if len(samples.classes) > 0:
         # A leaf of the point's class alone is not split.
         sealed = np.int64(leaf_holding(tree, tree.points[point]))
         for k in range(settings.n_classes):
-            if k != samples.classes[point] and stats.statistics[sealed, k] > 0.0:
+            if k != samples.classes[point] and node_stats.statistics[sealed, k] > 0.0:
                 sealed = np.int64(NONE)
                 break
-    pair, inner, leaf = extend_full_tree(tree, stats, point, rates, sealed, settings.step)
+    pair, inner, leaf = extend_full_tree(tree, node_stats, point, rates, sealed, settings.step)
     if pair != NONE:
         side = LEFT if tree.children[inner, RIGHT] == leaf else RIGHT
         # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
-        copy_node(stats, np.int64(tree.children[inner, side]), inner)
-        clear_node(stats, leaf)
-        update_averaged_weights_above(tree, stats, best, pair, settings.step)
+        copy_node(node_stats, np.int64(tree.children[inner, side]), inner)
+        clear_node(node_stats, leaf)
+        update_averaged_weights_above(tree, node_stats, best, pair, settings.step)
 
 
 @njit(**INNER)
-def _insert(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert(tree, node_stats, best, samples, point, extension, settings):  # type: ignore[no-untyped-def]
     """Update a restricted partition with a point; let the new nodes learn earlier targets.
 
     Returns True: there is room for all nodes of such a partition.
     """
-    if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > growth.max_nodes:
-        _insert_into_full_tree(tree, stats, best, samples, point, growth.rates, settings)
+    if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > extension.max_nodes:
+        _insert_into_full_tree(tree, node_stats, best, samples, point, extension.rates, settings)
         return True
-    first_new, rates = tree.counters[N_NODES], growth.rates
-    limits = GrowthSettings(1, np.inf, growth.max_nodes)
+    first_new, rates = tree.counters[N_NODES], extension.rates
+    limits = GrowthSettings(1, np.inf, extension.max_nodes)
     # Algorithm 4, line 5
     node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, limits))
     for new in range(first_new, tree.counters[N_NODES]):
-        clear_node(stats, new)
+        clear_node(node_stats, new)
     if is_leaf(tree, node):
         return True
     if node >= first_new:
         # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
         side = LEFT if tree.children[node, RIGHT] == node + 1 else RIGHT
-        copy_node(stats, np.int64(tree.children[node, side]), node)
+        copy_node(node_stats, np.int64(tree.children[node, side]), node)
     else:
-        _replay(tree, stats, best, node, first_new, samples, point, settings)
+        _replay(tree, node_stats, best, node, first_new, samples, point, settings)
     return True
 
 
 @njit(**INNER)
-def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+def _insert_into_cells(tree, node_stats, best, samples, point, extension, settings):  # type: ignore[no-untyped-def]
     """Update an unrestricted partition as `_insert` does (Algorithm 2, lines 2-11).
 
     Without `learn` new nodes learn nothing. Returns False if there is no room; the tree is then
@@ -239,24 +239,24 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
     if tree.counters[N_NODES] == 0:
         if not has_room(tree):
             return False
-        start_cells(tree, growth.box)
-        clear_node(stats, np.int64(tree.counters[ROOT]))
+        start_cells(tree, extension.box)
+        clear_node(node_stats, np.int64(tree.counters[ROOT]))
     leaf = leaf_holding(tree, x)
-    while must_split(tree, leaf, tree.points, point, growth.rates, samples.classes):
+    while must_split(tree, leaf, tree.points, point, extension.rates, samples.classes):
         if not has_room(tree):
             return False
-        split_cell(tree, leaf, tree.points, growth.rates, samples.classes)
-        if growth.learn:
+        split_cell(tree, leaf, tree.points, extension.rates, samples.classes)
+        if extension.learn:
             left, right = np.int64(tree.children[leaf, LEFT]), np.int64(tree.children[leaf, RIGHT])
-            clear_node(stats, left)
-            clear_node(stats, right)
+            clear_node(node_stats, left)
+            clear_node(node_stats, right)
             if tree.size[left] == 0 or tree.size[right] == 0:
                 # Algorithm 2, line 6
-                copy_node(stats, leaf, left if tree.size[right] == 0 else right)
-                update_averaged_weight(tree, stats, best, left, settings.step)
-                update_averaged_weight(tree, stats, best, right, settings.step)
+                copy_node(node_stats, leaf, left if tree.size[right] == 0 else right)
+                update_averaged_weight(tree, node_stats, best, left, settings.step)
+                update_averaged_weight(tree, node_stats, best, right, settings.step)
             else:
-                _replay(tree, stats, best, leaf, left, samples, point, settings)
+                _replay(tree, node_stats, best, leaf, left, samples, point, settings)
         leaf = np.int64(child_towards(tree, leaf, x))
     join_cell(tree, leaf, point, samples.classes)
     node = tree.parent[leaf]
@@ -267,29 +267,29 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
 
 
 @njit(**INNER)
-def _look_ahead(tree, stats, ahead, point, growth, settings):  # type: ignore[no-untyped-def]
+def _look_ahead(tree, node_stats, ahead, point, extension, settings):  # type: ignore[no-untyped-def]
     """Write the tree's forecasts of a point that its partition does not hold yet, if wanted."""
     if len(ahead) > 0 and tree.counters[N_NODES] > 0:
-        rates = growth.rates if len(growth.box) == 0 else growth.rates[:0]
-        row = ahead[point - growth.first]
+        rates = extension.rates if len(extension.box) == 0 else extension.rates[:0]
+        row = ahead[point - extension.first]
         # A tree without room has begun to split for the point: its forecast is there already.
         if not math.isnan(row[0]):
             return
-        forecast_point(tree, stats, tree.points, point, rates, settings.step, row)
+        forecast_point(tree, node_stats, tree.points, point, rates, settings.step, row)
 
 
 @njit(**INNER)
-def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[no-untyped-def]
+def _learn(tree, node_stats, best, trace, samples, point, settings):  # type: ignore[no-untyped-def]
     """Let the nodes that hold a point learn its target; record their forecast if wanted."""
     x, target = tree.points[point], samples.targets[point]
     if len(trace) > 0:
         leaf = leaf_holding(tree, x)
-        update_averaged_weights_above(tree, stats, best, leaf, settings.step)
-        trace[point, FORECAST] = _forecast(tree, stats, x, target, settings)
+        update_averaged_weights_above(tree, node_stats, best, leaf, settings.step)
+        trace[point, FORECAST] = _forecast(tree, node_stats, x, target, settings)
     root = tree.counters[ROOT]
-    weight = importance_of(samples, point)
-    leaf = learn_on_path(tree, stats, root, x, target, weight, settings)
-    update_averaged_weights_above(tree, stats, best, leaf, settings.step)
+    weight = weight_of(samples, point)
+    leaf = learn_on_path(tree, node_stats, root, x, target, weight, settings)
+    update_averaged_weights_above(tree, node_stats, best, leaf, settings.step)
     if len(trace) > 0:
         trace[point, BEST] = best[root]
 
@@ -301,18 +301,19 @@ def _extending(insert: Any) -> Any:
     """
 
     @njit(**GENERIC)
-    def extend(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-        forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
+    def extend(arrays, sample_fields, extension_fields, setting_fields):  # type: ignore[no-untyped-def]
+        forest, node_stats = Tree(*arrays[0]), Aggregation(*arrays[1])
+        progress = Progress(*arrays[2])
         samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
-        growth = Growth(*growth_fields)
+        extension = ExtensionSettings(*extension_fields)
         for t in range(len(forest.counters)):
-            tree, own = tree_at(forest, t), aggregation_at(stats, t)
+            tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
             best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
-            for point in range(progress.next_point[t], growth.end):
-                _look_ahead(tree, own, ahead, point, growth, settings)
-                if not insert(tree, own, best, samples, point, growth, settings):
+            for point in range(progress.next_point[t], extension.end):
+                _look_ahead(tree, own, ahead, point, extension, settings)
+                if not insert(tree, own, best, samples, point, extension, settings):
                     return False
-                if growth.learn:
+                if extension.learn:
                     _learn(tree, own, best, trace, samples, point, settings)
                 progress.next_point[t] = point + 1
         return True
@@ -325,37 +326,37 @@ _extend_by_cells = _extending(_insert_into_cells)
 
 
 @njit(**COUNTING)
-def _extend_restricted(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+def _extend_restricted(arrays, samples, extension, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, with partitions restricted to the data (Algorithms 4, 5)."""
-    return _extend_by_insertion(arrays, samples, growth, settings)
+    return _extend_by_insertion(arrays, samples, extension, settings)
 
 
 @njit(**COUNTING)
-def _extend_cells(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+def _extend_cells(arrays, samples, extension, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
-    return _extend_by_cells(arrays, samples, growth, settings)
+    return _extend_by_cells(arrays, samples, extension, settings)
 
 
 def extend_aggregation(
     forest: Tree,
-    stats: Aggregation,
+    node_stats: Aggregation,
     progress: Progress,
     samples: Samples,
-    growth: Growth,
+    extension: ExtensionSettings,
     settings: AggregationSettings,
 ) -> bool:
     """Learn stored points one after the other (Algorithms 2, 4 and 5).
 
     Parameters
     ----------
-    forest, stats : Tree, Aggregation
-        With a leading axis of length T. Restricted partitions have room for ``2 * growth.end``
-        nodes, or ``growth.max_nodes`` if these are fewer.
+    forest, node_stats : Tree, Aggregation
+        With a leading axis of length T. Restricted partitions have room for ``2 * extension.end``
+        nodes, or ``extension.max_nodes`` if these are fewer.
     progress : Progress
         The next point for each tree; advanced.
     samples : Samples
         Targets and weights of the stored points.
-    growth : Growth
+    extension : ExtensionSettings
         Which points to learn, and how partitions grow.
     settings : AggregationSettings
         Settings of the forecasters.
@@ -366,19 +367,19 @@ def extend_aggregation(
         False if an unrestricted tree lacks room: call again when there is more.
     """
     # Three kernels, of which most programs need one or two: each takes seconds to compile.
-    if len(growth.box) == 0 and not growth.learn:
+    if len(extension.box) == 0 and not extension.learn:
         extend_forest(
             forest,
             forest.points,
             progress.next_point,
-            growth.end,
-            growth.rates,
+            extension.end,
+            extension.rates,
             samples.classes,
             ALWAYS_ONLINE,
         )
         return True
     # Numba takes twice as long to tell the types of NamedTuples as those of tuples.
-    arrays = (tuple(forest), tuple(stats), tuple(progress))
-    others = (tuple(samples), tuple(growth), tuple(settings))
-    extend = _extend_cells if len(growth.box) > 0 else _extend_restricted
+    arrays = (tuple(forest), tuple(node_stats), tuple(progress))
+    others = (tuple(samples), tuple(extension), tuple(settings))
+    extend = _extend_cells if len(extension.box) > 0 else _extend_restricted
     return bool(extend(arrays, *others))

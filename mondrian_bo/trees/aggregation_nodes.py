@@ -80,14 +80,14 @@ class Samples(NamedTuple):
     ----------
     targets : array of shape (n,)
         Real targets (float64), or numbers of classes (int32).
-    importance : float64 array of shape (n,)
+    weights : float64 array of shape (n,)
         Weights of the samples; empty if all are 1.
     classes : int32 array of shape (n,)
         `targets` if blocks of one class are not split, else empty.
     """
 
     targets: AnyArray
-    importance: FloatArray
+    weights: FloatArray
     classes: NDArray[np.int32]
 
 
@@ -123,7 +123,7 @@ def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
 
 
 def with_exact_counts(
-    stats: Aggregation, root: int, n_points: int, importance: FloatArray | None
+    node_stats: Aggregation, root: int, n_points: int, sample_weights: FloatArray | None
 ) -> Aggregation:
     """Return states whose weights of classes stay exact, or float64, with more samples.
 
@@ -132,13 +132,13 @@ def with_exact_counts(
 
     Parameters
     ----------
-    stats : Aggregation
+    node_stats : Aggregation
         States of all trees, with a leading axis.
     root : int
         Number of the root of the first tree, or NONE without nodes.
     n_points : int
         Number of samples with those to come.
-    importance : float64 array of shape (m,) or None
+    sample_weights : float64 array of shape (m,) or None
         Weights of the samples to come; None if all weights are 1, former ones too.
 
     Returns
@@ -146,27 +146,29 @@ def with_exact_counts(
     Aggregation
         The same one, or one with float64 statistics.
     """
-    counts = stats.statistics
-    if counts.dtype == np.float64 or (importance is None and n_points <= _LARGEST_EXACT):
-        return stats
-    if importance is not None:
+    counts = node_stats.statistics
+    if counts.dtype == np.float64 or (sample_weights is None and n_points <= _LARGEST_EXACT):
+        return node_stats
+    if sample_weights is not None:
         known = 0.0 if root == NONE else float(counts[0, root].sum(dtype=np.float64))
-        total = known + float(importance.sum())
-        if total <= _LARGEST_EXACT and np.array_equal(importance, np.rint(importance)):
-            return stats
-    return stats._replace(statistics=counts.astype(np.float64))
+        total = known + float(sample_weights.sum())
+        if total <= _LARGEST_EXACT and np.array_equal(sample_weights, np.rint(sample_weights)):
+            return node_stats
+    return node_stats._replace(statistics=counts.astype(np.float64))
 
 
 @njit(**INNER_COUNTING)
-def aggregation_at(stats, index):  # type: ignore[no-untyped-def]
+def aggregation_at(node_stats, index):  # type: ignore[no-untyped-def]
     """Return the view of one tree's nodes."""
-    return Aggregation(stats.statistics[index], stats.loss[index], stats.log_averaged_weight[index])
+    return Aggregation(
+        node_stats.statistics[index], node_stats.loss[index], node_stats.log_averaged_weight[index]
+    )
 
 
 @njit(**INNER)
-def importance_of(samples, point):  # type: ignore[no-untyped-def]
+def weight_of(samples, point):  # type: ignore[no-untyped-def]
     """Return the weight of a sample."""
-    return samples.importance[point] if len(samples.importance) > 0 else 1.0
+    return samples.weights[point] if len(samples.weights) > 0 else 1.0
 
 
 @njit(**INNER)
@@ -211,46 +213,48 @@ def _learn_target(statistics, target, weight, inherited, settings):  # type: ign
 
 
 @njit(**INNER)
-def learn_on_path(tree, stats, node, x, target, weight, settings):  # type: ignore[no-untyped-def]
+def learn_on_path(tree, node_stats, node, x, target, weight, settings):  # type: ignore[no-untyped-def]
     """Let the nodes that hold x learn a target, from `node` down; return the leaf."""
     # Before the first target all prunings have the same forecast, so its loss is not counted.
     inherited = float(target)
     while True:
-        loss, inherited = _learn_target(stats.statistics[node], target, weight, inherited, settings)
-        stats.loss[node] += loss  # Algorithm 2, line 14: L_v is kept in place of w_v
+        loss, inherited = _learn_target(
+            node_stats.statistics[node], target, weight, inherited, settings
+        )
+        node_stats.loss[node] += loss  # Algorithm 2, line 14: L_v is kept in place of w_v
         if is_leaf(tree, node):
             return node
         node = child_towards(tree, node, x)
 
 
 @njit(**INNER)
-def update_averaged_weight(tree, stats, best, node, step):  # type: ignore[no-untyped-def]
+def update_averaged_weight(tree, node_stats, best, node, step):  # type: ignore[no-untyped-def]
     """Compute a node's averaged weight, and the loss of its best pruning where `best` has room."""
-    log_weight = -step * stats.loss[node]
+    log_weight = -step * node_stats.loss[node]
     if is_leaf(tree, node):
-        stats.log_averaged_weight[node] = log_weight  # Algorithm 2, line 15
+        node_stats.log_averaged_weight[node] = log_weight  # Algorithm 2, line 15
         if len(best) > 0:
-            best[node] = stats.loss[node]
+            best[node] = node_stats.loss[node]
         return
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-    below = stats.log_averaged_weight[left] + stats.log_averaged_weight[right]
+    below = node_stats.log_averaged_weight[left] + node_stats.log_averaged_weight[right]
     larger, smaller = max(log_weight, below), min(log_weight, below)
     # Algorithm 2, line 15
-    stats.log_averaged_weight[node] = larger + math.log1p(math.exp(smaller - larger)) - LOG_2
+    node_stats.log_averaged_weight[node] = larger + math.log1p(math.exp(smaller - larger)) - LOG_2
     if len(best) > 0:
-        best[node] = min(stats.loss[node], best[left] + best[right])
+        best[node] = min(node_stats.loss[node], best[left] + best[right])
 
 
 @njit(**INNER)
-def update_averaged_weights_above(tree, stats, best, node, step):  # type: ignore[no-untyped-def]
+def update_averaged_weights_above(tree, node_stats, best, node, step):  # type: ignore[no-untyped-def]
     """Compute the averaged weights from a node to the root (Algorithm 4, lines 8-14)."""
     while node != NONE:
-        update_averaged_weight(tree, stats, best, node, step)
+        update_averaged_weight(tree, node_stats, best, node, step)
         node = tree.parent[node]
 
 
 @njit(**INNER)
-def stop_share(tree, stats, node, step):  # type: ignore[no-untyped-def]
+def stop_share(tree, node_stats, node, step):  # type: ignore[no-untyped-def]
     """Return the share of prunings that end at a node among those that reach it, by weight.
 
     It is ``w_v / 2`` over the averaged weight of v, and 1 at a leaf.
@@ -258,32 +262,33 @@ def stop_share(tree, stats, node, step):  # type: ignore[no-untyped-def]
     if is_leaf(tree, node):
         return 1.0
     # Algorithm 3, line 6: the factor of y_v
-    return min(1.0, math.exp(-step * stats.loss[node] - LOG_2 - stats.log_averaged_weight[node]))
+    log_share = -step * node_stats.loss[node] - LOG_2 - node_stats.log_averaged_weight[node]
+    return min(1.0, math.exp(log_share))
 
 
 @njit(**INNER)
-def clear_node(stats, node):  # type: ignore[no-untyped-def]
+def clear_node(node_stats, node):  # type: ignore[no-untyped-def]
     """Reset a node to the state without targets: w_v is 1."""
-    for k in range(stats.statistics.shape[1]):
-        stats.statistics[node, k] = 0.0
-    stats.loss[node] = 0.0
-    stats.log_averaged_weight[node] = 0.0
+    for k in range(node_stats.statistics.shape[1]):
+        node_stats.statistics[node, k] = 0.0
+    node_stats.loss[node] = 0.0
+    node_stats.log_averaged_weight[node] = 0.0
 
 
 @njit(**INNER)
-def copy_node(stats, source, target):  # type: ignore[no-untyped-def]
+def copy_node(node_stats, source, target):  # type: ignore[no-untyped-def]
     """Copy the state of node `source` to node `target`."""
-    for k in range(stats.statistics.shape[1]):
-        stats.statistics[target, k] = stats.statistics[source, k]
-    stats.loss[target] = stats.loss[source]
-    stats.log_averaged_weight[target] = -1.0  # set before it is read
+    for k in range(node_stats.statistics.shape[1]):
+        node_stats.statistics[target, k] = node_stats.statistics[source, k]
+    node_stats.loss[target] = node_stats.loss[source]
+    node_stats.log_averaged_weight[target] = -1.0  # set before it is read
 
 
 @njit(**COUNTING)
-def refresh_averaged_weights(forest, stats, best, step):  # type: ignore[no-untyped-def]
+def refresh_averaged_weights(forest, node_stats, best, step):  # type: ignore[no-untyped-def]
     """Compute all averaged weights anew, O(n) a tree: after many points, or for another step."""
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
         for k in range(len(nodes) - 1, -1, -1):
@@ -298,7 +303,7 @@ def _learn_means(statistics, order, start, end, samples, inherited):  # type: ig
     for i in range(start, end):
         point = order[i]
         mass, mean, loss, inherited[point] = _learn_mean(
-            mass, mean, samples.targets[point], importance_of(samples, point), inherited[point]
+            mass, mean, samples.targets[point], weight_of(samples, point), inherited[point]
         )
         total += loss
     statistics[MASS], statistics[MEAN] = mass, mean
@@ -311,14 +316,14 @@ def _learn_counts(statistics, order, start, end, samples, settings):  # type: ig
     total = 0.0
     for i in range(start, end):
         point = order[i]
-        weight = importance_of(samples, point)
+        weight = weight_of(samples, point)
         loss, _ = _learn_target(statistics, samples.targets[point], weight, 0.0, settings)
         total += loss
     return total
 
 
 @njit(**COUNTING)
-def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-untyped-def]
+def _learn_together(forest, node_stats, samples, settings, room):  # type: ignore[no-untyped-def]
     """Let all nodes learn all targets anew, walking down each tree with all points together.
 
     A node's state stays in the processor while it learns. Every node sees the same targets in the
@@ -329,7 +334,7 @@ def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-
     order, right_ones, inherited = room
     n_points = len(samples.targets)
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         for i in range(n_points):
             order[i] = i
         for i in range(len(inherited)):
@@ -359,7 +364,7 @@ def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-
 
 def relearn_forest(
     forest: Tree,
-    stats: Aggregation,
+    node_stats: Aggregation,
     best: FloatArray,
     samples: Samples,
     settings: AggregationSettings,
@@ -371,5 +376,5 @@ def relearn_forest(
         mapped_zeros((n_points,), np.int32),
         mapped_zeros((n_points if settings.n_classes == REAL else 0,), np.float64),
     )
-    _learn_together(forest, stats, samples, settings, room)
-    refresh_averaged_weights(forest, stats, best, settings.step)
+    _learn_together(forest, node_stats, samples, settings, room)
+    refresh_averaged_weights(forest, node_stats, best, settings.step)

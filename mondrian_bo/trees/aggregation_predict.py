@@ -26,7 +26,7 @@ from mondrian_bo.trees.aggregation_nodes import (
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT, ROOT
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
-from mondrian_bo.trees.traversal import NEGLIGIBLE
+from mondrian_bo.trees.traversal import NEGLIGIBLE_SHARE
 from mondrian_bo.trees.tree import (
     child_towards,
     distance_outside,
@@ -62,9 +62,9 @@ class Query(NamedTuple):
     Attributes
     ----------
     rates : float64 array of shape (d,)
-        Split rates of the dimensions, if points outside of a node's box are to be split off from it
-        as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
-        point is forecast by the node. Of length 0 if points follow the existing splits only.
+        Split rates of the dimensions. A point outside of a node's box is then split off above the
+        node with the probability of Algorithm 6, and the node forecasts it. Where rates have length
+        0, points only follow the existing splits.
     rule : int
         `AGGREGATED` or `AT_LEAF`.
     kind : int
@@ -97,35 +97,35 @@ def separation_probability(span, distance):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _node_share(tree, stats, node, query):  # type: ignore[no-untyped-def]
+def _node_share(tree, node_stats, node, query):  # type: ignore[no-untyped-def]
     """Return the share of the weight reaching a node that its forecast gets."""
     if query.rule == AT_LEAF:
         return 1.0 if is_leaf(tree, node) else 0.0
-    return stop_share(tree, stats, node, query.step)
+    return stop_share(tree, node_stats, node, query.step)
 
 
 @njit(**INNER)
-def node_moments(tree, stats, node, mean, variance):  # type: ignore[no-untyped-def]
+def node_moments(tree, node_stats, node, mean, variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of a node's forecast of real targets, given its parent's.
 
     The variance is the node's mean loss without the first target's share, averaged with one more
     sample whose loss is the parent's variance. Each target has been forecast from earlier ones.
     Losses are in units of the mean weight of the node's samples, so the unit of weights is free.
     """
-    mass, count = stats.statistics[node, MASS], float(tree.size[node])
+    mass, count = node_stats.statistics[node, MASS], float(tree.size[node])
     if not mass > 0.0:
         return mean, variance
     # The first target's loss measures the distance of the node's mean from its parent's.
-    loss = stats.loss[node] / (mass / count) * max(count - 1.0, 0.0) / count
-    return stats.statistics[node, MEAN], (loss + variance) / (count + 1.0)
+    loss = node_stats.loss[node] / (mass / count) * max(count - 1.0, 0.0) / count
+    return node_stats.statistics[node, MEAN], (loss + variance) / (count + 1.0)
 
 
 @njit(**INNER)
-def first_moments(tree, stats):  # type: ignore[no-untyped-def]
+def first_moments(tree, node_stats):  # type: ignore[no-untyped-def]
     """Return the moments above the root: mean and variance of all targets."""
     root = tree.counters[ROOT]
-    mass = stats.statistics[root, MASS]
-    return stats.statistics[root, MEAN], stats.loss[root] / mass if mass > 0.0 else 0.0
+    mass = node_stats.statistics[root, MASS]
+    return node_stats.statistics[root, MEAN], node_stats.loss[root] / mass if mass > 0.0 else 0.0
 
 
 @njit(**INNER)
@@ -141,7 +141,7 @@ def _note(sink, n_components, point, share, mean, variance):  # type: ignore[no-
 
 @njit(**INNER_COUNTING)
 def _walk_tree(  # type: ignore[no-untyped-def]
-    tree, stats, points, query, result, sink, n_components
+    tree, node_stats, points, query, result, sink, n_components
 ):
     """Average the forecasts on the paths of all points, walking down the tree with them together.
 
@@ -164,7 +164,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     forecast = np.empty(n_columns)
     mean, variance, time_above = 0.0, 0.0, 0.0
     if kind == REAL:
-        mean, variance = first_moments(tree, stats)
+        mean, variance = first_moments(tree, node_stats)
     offset = mean
     # Waiting right children, at most as many as a path has nodes.
     stack = np.empty((64, _FRAME + n_columns))
@@ -174,17 +174,17 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         leaf = is_leaf(tree, node)
         variance_above = variance
         if kind == REAL:
-            mean, variance = node_moments(tree, stats, node, mean, variance)
+            mean, variance = node_moments(tree, node_stats, node, mean, variance)
             forecast[0] = mean - offset
             forecast[1] = variance + forecast[0] * forecast[0]
         elif kind == DEPTH:
             forecast[0] = depth
         else:
-            statistics = stats.statistics[node]
+            statistics = node_stats.statistics[node]
             unit = 1.0 / (mass_of_classes(statistics) + kind * query.dirichlet)
             for k in range(kind):
                 forecast[k] = unit * (statistics[k] + query.dirichlet)  # (5)
-        stop = _node_share(tree, stats, node, query)
+        stop = _node_share(tree, node_stats, node, query)
         if each:
             kept = start
             span = tree.split_time[node] - time_above
@@ -195,7 +195,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 # parent, a copy of the node. The variance above is that of targets in such cells.
                 separated = separation_probability(span, separation[i])
                 remaining = 1.0  # or more than negligible, which is all that matters below
-                if separated > 0.0 or stop > NEGLIGIBLE:
+                if separated > 0.0 or stop > NEGLIGIBLE_SHARE:
                     split_off = unstopped[point] * separated
                     share = (unstopped[point] - split_off) * stop
                     remaining = unstopped[point] - (split_off + share)
@@ -212,7 +212,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                             sink, n_components, point, split_off, mean, variance_above
                         )
                         n_components = _note(sink, n_components, point, share, mean, variance)
-                if not leaf and remaining > NEGLIGIBLE:
+                if not leaf and remaining > NEGLIGIBLE_SHARE:
                     if i != kept:
                         order[i], order[kept] = order[kept], point
                     kept += 1
@@ -225,7 +225,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             if len(sink) > 0:
                 for i in range(start, end):
                     n_components = _note(sink, n_components, order[i], share, mean, variance)
-            if leaf or reaching < NEGLIGIBLE:
+            if leaf or reaching < NEGLIGIBLE_SHARE:
                 for i in range(start, end):
                     for k in range(n_columns):
                         result[order[i], k] = total[k]
@@ -268,12 +268,12 @@ def _walk_tree(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def predict_aggregation(forest, stats, points, query, result, sink):  # type: ignore[no-untyped-def]
+def predict_aggregation(forest, node_stats, points, query, result, sink):  # type: ignore[no-untyped-def]
     """Predict with every tree and pool the trees.
 
     Parameters
     ----------
-    forest, stats : Tree, Aggregation
+    forest, node_stats : Tree, Aggregation
         With a leading axis of length T; not empty.
     points : array of shape (1 or T, m, d)
         Where to predict.
@@ -296,7 +296,7 @@ def predict_aggregation(forest, stats, points, query, result, sink):  # type: ig
     if query.pooling != APART:
         result[:] = 0.0
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         # The intermediate results of few points stay in the processor's cache. With too few the
         # nodes would be loaded too often.
@@ -324,7 +324,7 @@ def predict_aggregation(forest, stats, points, query, result, sink):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def sample_pruning(forest, stats, index, key, points, query, result):  # type: ignore[no-untyped-def]
+def sample_pruning(forest, node_stats, index, key, points, query, result):  # type: ignore[no-untyped-def]
     """Write the values at `points` of a random pruning of one tree with random forecasts.
 
     The pruning and its forecasts are fixed functions of `key`, so that further calls continue the
@@ -332,7 +332,7 @@ def sample_pruning(forest, stats, index, key, points, query, result):  # type: i
     Each node's key depends on its parent's key and its side, not on its number.
     """
     rates = query.rates
-    tree, own = tree_at(forest, index), aggregation_at(stats, index)
+    tree, own = tree_at(forest, index), aggregation_at(node_stats, index)
     own_points = points[index if len(points) > 1 else 0]
     for i in range(own_points.shape[0]):
         node = tree.counters[ROOT]

@@ -17,10 +17,10 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.aggregation_nodes import MASS, aggregation_at, stop_share
-from mondrian_bo.trees.aggregation_predict import AGGREGATED
+from mondrian_bo.trees.aggregation_predict import AGGREGATED, separation_probability
 from mondrian_bo.trees.hierarchical_gaussian import PRECISION, gaussian_at, remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE_PROBABILITY, branch_off_probability
 from mondrian_bo.trees.predict import (
     BRIDGE,
     BRIDGE_QUANTILES,
@@ -50,7 +50,7 @@ def _share_of_child(tree, masses, remaining, node, child):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
+def _share_among_points(tree, masses, remaining, sample_weights, top, coefficient, tolerance, row):  # type: ignore[no-untyped-def]
     """Add a node's coefficient to the weights of the points below it; O(nodes below)."""
     stack = np.empty(_DEPTH, dtype=np.int64)
     coefficients = np.empty(_DEPTH)
@@ -65,11 +65,11 @@ def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, ro
             mass = 0.0
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                mass += importance[point] if len(importance) > 0 else 1.0
+                mass += sample_weights[point] if len(sample_weights) > 0 else 1.0
                 point = tree.next_point[point]
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                own = importance[point] if len(importance) > 0 else 1.0
+                own = sample_weights[point] if len(sample_weights) > 0 else 1.0
                 row[point] += coefficient * own / mass
                 point = tree.next_point[point]
             continue
@@ -86,8 +86,8 @@ def _spread(tree, masses, remaining, importance, top, coefficient, tolerance, ro
 
 
 @njit(cache=True, nogil=True)
-def _spread_path(  # type: ignore[no-untyped-def]
-    tree, masses, remaining, importance, path, coefficients, tolerance, row
+def _share_path_among_points(  # type: ignore[no-untyped-def]
+    tree, masses, remaining, sample_weights, path, coefficients, tolerance, row
 ):
     """Add the coefficients of the nodes on a path, and of their siblings, to those of the points.
 
@@ -103,9 +103,11 @@ def _spread_path(  # type: ignore[no-untyped-def]
             share = _share_of_child(tree, masses, remaining, path[k - 1], node)
             rest = coming * (1.0 - share) + coefficients[k, 1]
             own = coming * share + coefficients[k, 0]
-            _spread(tree, masses, remaining, importance, other, rest, tolerance, row)
+            _share_among_points(
+                tree, masses, remaining, sample_weights, other, rest, tolerance, row
+            )
         coming = own
-    _spread(tree, masses, remaining, importance, path[-1], coming, tolerance, row)
+    _share_among_points(tree, masses, remaining, sample_weights, path[-1], coming, tolerance, row)
 
 
 @njit(cache=True, nogil=True)
@@ -138,7 +140,7 @@ def _shares_of_posteriors(tree, node_stats, path, points, i, rates, settings):  
         distance = distance_outside(tree, node, rates, points, i)
         span = tree.split_time[node] - parent_time
         if distance > 0.0:
-            probability = -math.expm1(-span * distance) if span < np.inf else 1.0
+            probability = branch_off_probability(span, distance)
             separated = reaching * probability
             if settings.rule == BRIDGE:
                 for level in BRIDGE_QUANTILES:
@@ -154,7 +156,7 @@ def _shares_of_posteriors(tree, node_stats, path, points, i, rates, settings):  
             elif k > 0:
                 shares[k] += separated
             reaching -= separated
-            if reaching < NEGLIGIBLE:
+            if reaching < NEGLIGIBLE_PROBABILITY:
                 return shares
         parent_time, parent_remaining = tree.split_time[node], node_stats.remaining[node]
     shares[-1] += reaching
@@ -226,7 +228,7 @@ def gaussian_weights(forest, node_stats, points, rates, settings, scale, weights
             else:
                 coefficients = _adjoint(tree, own, path, shares)
             coefficients *= tree_weight
-            _spread_path(
+            _share_path_among_points(
                 tree, masses, remaining, nothing, path, coefficients, tolerance, weights[i]
             )
 
@@ -255,18 +257,18 @@ def leaf_mean_weights(forest, node_stats, index, points, i, weights):  # type: i
     coefficients = _adjoint(tree, own, path, shares)
     masses = own.messages[:, PRECISION].copy()
     nothing = np.empty(0)
-    _spread_path(tree, masses, own.remaining, nothing, path, coefficients, 0.0, weights)
+    _share_path_among_points(tree, masses, own.remaining, nothing, path, coefficients, 0.0, weights)
 
 
 @njit(cache=True, nogil=True)
-def aggregation_weights(forest, stats, points, query, importance, tolerance, weights):  # type: ignore[no-untyped-def]
+def aggregation_weights(forest, node_stats, points, query, sample_weights, tolerance, weights):  # type: ignore[no-untyped-def]
     """Add up the weights of the training targets in the forecasts of all trees; O(T n) a point.
 
     Parameters
     ----------
-    forest, stats, points, query
+    forest, node_stats, points, query
         See :func:`mondrian_bo.trees.aggregation_predict.predict_aggregation`.
-    importance : float64 array of shape (n,) or (0,)
+    sample_weights : float64 array of shape (n,) or (0,)
         Weights of the samples; empty if all are 1.
     tolerance : float
         Nodes with at most this coefficient are left out.
@@ -275,7 +277,7 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
     """
     nothing = np.empty(0)
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         masses = np.ascontiguousarray(own.statistics[:, MASS])
         for i in range(own_points.shape[0]):
@@ -289,9 +291,7 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
                 separated = 0.0
                 if len(query.rates) > 0:
                     distance = distance_outside(tree, node, query.rates, own_points, i)
-                    separated = -math.expm1(-(tree.split_time[node] - time_above) * distance)
-                    if not distance > 0.0:  # where the leaf never splits, inf times 0 is NaN
-                        separated = 0.0
+                    separated = separation_probability(tree.split_time[node] - time_above, distance)
                 stop = 1.0 if is_leaf(tree, node) else 0.0
                 if query.rule == AGGREGATED:
                     stop = stop_share(tree, own, node, query.step)
@@ -299,11 +299,11 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
                 reaching *= (1.0 - separated) * (1.0 - stop)
                 time_above = tree.split_time[node]
             length = known + 1
-            _spread_path(
+            _share_path_among_points(
                 tree,
                 masses,
                 nothing,
-                importance,
+                sample_weights,
                 path[:length],
                 coefficients[:length],
                 tolerance,

@@ -35,7 +35,7 @@ from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.traversal import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_SHARE,
     STACK_DEPTH,
     descend,
     in_chunks,
@@ -94,13 +94,13 @@ def _refresh_node(tree, node_stats, node, samples):  # type: ignore[no-untyped-d
     if not is_leaf(tree, node):
         _combine(tree, node_stats, node, samples)
         return
-    classes, importance = samples
+    classes, sample_weights = samples
     counts = node_stats.counts[node]
     for k in range(len(counts)):
         counts[k] = 0.0
     point = tree.children[node, FIRST_POINT]
     while point != NONE:
-        counts[classes[point]] += importance[point] if len(importance) > 0 else 1.0
+        counts[classes[point]] += sample_weights[point] if len(sample_weights) > 0 else 1.0
         point = tree.next_point[point]
 
 
@@ -108,7 +108,7 @@ _sweep = sweep_upward(_refresh_node, counts_at)
 
 
 @njit(cache=True, nogil=True)
-def refresh_counts(forest, node_stats, classes, importance):  # type: ignore[no-untyped-def]
+def refresh_counts(forest, node_stats, classes, sample_weights):  # type: ignore[no-untyped-def]
     """Compute the counts of every node of every tree: one upward sweep, O(n K) per tree.
 
     Parameters
@@ -117,17 +117,17 @@ def refresh_counts(forest, node_stats, classes, importance):  # type: ignore[no-
         With a leading axis of length T.
     classes : int32 array of shape (n,)
         The class of each point, a number below K.
-    importance : float64 array of shape (n,)
+    sample_weights : float64 array of shape (n,)
         Positive weights of the samples; empty if all are 1.
     """
-    _sweep(forest, node_stats, (classes, importance))
+    _sweep(forest, node_stats, (classes, sample_weights))
 
 
 @njit(cache=True, nogil=True)
 def _join(tree, node_stats, leaf, point, samples):  # type: ignore[no-untyped-def]
     """Count the class of a point that has just joined a leaf."""
-    classes, importance = samples
-    weight = importance[point] if len(importance) > 0 else 1.0
+    classes, sample_weights = samples
+    weight = sample_weights[point] if len(sample_weights) > 0 else 1.0
     node_stats.counts[leaf, classes[point]] += weight
 
 
@@ -144,7 +144,7 @@ _extend = extend_upward(_update_after, counts_at)
 
 
 @njit(cache=True, nogil=True)
-def extend_counts(forest, node_stats, points, classes, importance, start, rates, settings):  # type: ignore[no-untyped-def]
+def extend_counts(forest, node_stats, points, classes, sample_weights, start, rates, settings):  # type: ignore[no-untyped-def]
     """Insert stored points into every tree and count their classes.
 
     O((d + K) log n) per point and tree for balanced trees. A leaf of one class is not split; when a
@@ -158,13 +158,13 @@ def extend_counts(forest, node_stats, points, classes, importance, start, rates,
         Stored points; one row per tree where trees see the points differently.
     classes : int32 array of shape (n,)
         Classes of all points up to the last new one.
-    importance
+    sample_weights
         See :func:`refresh_counts`.
     start, rates, settings
         See :func:`mondrian_bo.trees.hierarchical_gaussian.extend_messages`.
     """
     growth = (start, len(classes), rates, classes, settings)
-    samples = (classes, importance)
+    samples = (classes, sample_weights)
     _extend(forest, node_stats, points, growth, samples)
 
 
@@ -271,7 +271,7 @@ def _stop_some(tree, node, points, settings, walk, places, result):  # type: ign
         if leaf:
             for k in range(n_classes):
                 result[point, k] += unstopped[point] * own[k]
-        elif unstopped[point] > NEGLIGIBLE:
+        elif unstopped[point] > NEGLIGIBLE_SHARE:
             order[inside] = point
             inside += 1
     return inside

@@ -31,7 +31,7 @@ The probability that it has not branched off yet (p_NotSeparatedYet), and the fi
 its prediction so far, about the prior mean.
 """
 
-NEGLIGIBLE = 1e-13
+NEGLIGIBLE_PROBABILITY = 1e-13
 """Probability of not having branched off at which a point stops.
 
 Its weight is lost, which changes the moments by a relative 1e-13 at most.

@@ -23,7 +23,7 @@ from mondrian_bo.trees.hierarchical_gaussian import (
 )
 from mondrian_bo.trees.layout import NONE, ROOT
 from mondrian_bo.trees.mixture_walk import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_PROBABILITY,
     REACHING,
     branch_off_probability,
     predict_moments,
@@ -298,7 +298,7 @@ def _branch_off(walk, places, n_components, step, beliefs, forecast, settings): 
                     walk, n_components, point, weight, offset, mean, variance
                 )
             own[REACHING] -= separated  # line 13
-            if own[REACHING] < NEGLIGIBLE:
+            if own[REACHING] < NEGLIGIBLE_PROBABILITY:
                 continue
         walk.order[kept] = point
         kept += 1

@@ -54,7 +54,7 @@ def _last_point(tree, pair):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _pair_to_remove(tree, stats, kept, number, step):  # type: ignore[no-untyped-def]
+def _pair_to_remove(tree, node_stats, kept, number, step):  # type: ignore[no-untyped-def]
     """Return the parent of the two leaves to remove, neither of them `kept`, or NONE.
 
     `number` is that of the new point.
@@ -68,8 +68,8 @@ def _pair_to_remove(tree, stats, kept, number, step):  # type: ignore[no-untyped
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
         if left == kept or right == kept or not is_leaf(tree, left) or not is_leaf(tree, right):
             continue
-        one, other = stats.log_averaged_weight[left], stats.log_averaged_weight[right]
-        above = step * stats.loss[node]
+        one, other = node_stats.log_averaged_weight[left], node_stats.log_averaged_weight[right]
+        above = step * node_stats.loss[node]
         gain = one + other + above
         rounding = _ROUNDING * (abs(one) + abs(other) + above)
         if gain > 0.0:
@@ -120,12 +120,12 @@ def _split_off(tree, node, inner, leaf, x, time, rates, total):  # type: ignore[
 
 
 @njit(**INNER)
-def extend_full_tree(tree, stats, point, rates, sealed, step):  # type: ignore[no-untyped-def]
+def extend_full_tree(tree, node_stats, point, rates, sealed, step):  # type: ignore[no-untyped-def]
     """Insert a point into a full tree; O(d log n) for balanced trees.
 
     Parameters
     ----------
-    tree, stats : Tree, Aggregation
+    tree, node_stats : Tree, Aggregation
         One tree, and the states of its nodes, which stay as they are.
     point : int
         The point to insert. It is not linked to its leaf.
@@ -157,7 +157,7 @@ def extend_full_tree(tree, stats, point, rates, sealed, step):  # type: ignore[n
             waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))
             time = parent_time + waiting / rate
             if time < tree.split_time[node]:
-                pair = np.int64(_pair_to_remove(tree, stats, node, number, step))
+                pair = np.int64(_pair_to_remove(tree, node_stats, node, number, step))
                 if pair != NONE:
                     inner = np.int64(tree.children[pair, LEFT])
                     new = np.int64(tree.children[pair, RIGHT])

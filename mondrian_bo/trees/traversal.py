@@ -23,7 +23,7 @@ from mondrian_bo.trees.tree import tree_at
 STACK_DEPTH = 64
 """Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""
 
-NEGLIGIBLE = 1e-16
+NEGLIGIBLE_SHARE = 1e-16
 """Share of the weight of a point that is lost when the point stops: below the resolution of float64
 at 1."""
 

@@ -34,7 +34,7 @@ from mondrian_bo.trees.layout import (
 )
 from mondrian_bo.trees.memory import resized
 
-GROWTH = 1.25
+CAPACITY_FACTOR = 1.25
 """Factor by which capacity grows: unused memory stays below 25 % of what is used."""
 
 
@@ -62,7 +62,8 @@ class Tree(NamedTuple):
     box : float64 or float32 array of shape (box_capacity, 2, d)
         Lower and upper corner of the data in a node's block, B_j^x. Trees restricted to n points
         have fewer than n boxes. In trees that are not restricted to the data
-        (:mod:`mondrian_bo.trees.cells`) it is the node's cell, and box j belongs to node j.
+        (:mod:`mondrian_bo.trees.unrestricted_growth`) it is the node's cell, and box j belongs to
+        node j.
     size : int32 array of shape (capacity,)
         Number of data points in each block.
     next_point : int32 array of shape (point_capacity,)

@@ -28,13 +28,13 @@ def make_forest(d, *, n_trees=1, seed=0, n_classes=REAL, restricted=True, **opti
     return AggregatedForest(Ensemble(n_trees, d, sequence), n_classes=n_classes, box=box, **options)
 
 
-def learn(forest, points, targets, *, rates=None, importance=None, steps=None, n_jobs=1):
+def learn(forest, points, targets, *, rates=None, sample_weights=None, steps=None, n_jobs=1):
     """Let a forest learn points, shape (n, d): one by one, or with calls that end at `steps`."""
     n, d = points.shape
     rates = np.ones((1, d)) if rates is None else np.asarray(rates, dtype=float)[None]
     start = 0
     for end in range(1, n + 1) if steps is None else [*steps, n]:
-        weights = None if importance is None else importance[start:end]
+        weights = None if sample_weights is None else sample_weights[start:end]
         forest.extend(points[None, start:end], targets[start:end], rates, weights, n_jobs)
         start = end
     return forest
@@ -55,7 +55,7 @@ def arrays(forest):
     content = {
         "points": forest.points.copy(),
         "targets": forest.targets.copy(),
-        "importance": forest.importance.copy(),
+        "sample_weights": forest.sample_weights.copy(),
         "trace": forest.trace.copy(),
     }
     for t in range(forest.n_trees):
@@ -110,12 +110,12 @@ class History(NamedTuple):
     variances: dict  # of real targets
 
 
-def history(tree, points, targets, importance, n_classes, dirichlet):
+def history(tree, points, targets, sample_weights, n_classes, dirichlet):
     """Let every node of a grown tree forecast, in turn, the targets of the points in its block.
 
     Follows the definitions of Mourtada2021 (equations 4 and 5) and uses only the tree's splits.
     """
-    importance = np.ones(len(targets)) if importance is None else importance
+    sample_weights = np.ones(len(targets)) if sample_weights is None else sample_weights
     nodes = preorder_of(tree)
     losses = dict.fromkeys(nodes, 0.0)
     masses = dict.fromkeys(nodes, 0.0)
@@ -128,7 +128,7 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
         unit = 1.0 / (masses[node] + n_classes * dirichlet)
         return [unit * (count + dirichlet) for count in sums[node]]
 
-    for x, target, weight in zip(points, targets.tolist(), importance.tolist(), strict=True):
+    for x, target, weight in zip(points, targets.tolist(), sample_weights.tolist(), strict=True):
         inherited = target  # the first target has no loss
         for node in path_to(tree, x):
             counts[node] += 1

@@ -187,11 +187,11 @@ def test_loss_of_the_best_pruning(task, restricted):
     points = make_places(rng, 70, 2, "repeated")
     points[::2] = make_places(rng, 35, 2, "anywhere")
     targets = draw_targets(rng, 70, n_classes)
-    for importance in (None, rng.uniform(0.0, 2.0, size=70)):
+    for sample_weights in (None, rng.uniform(0.0, 2.0, size=70)):
         forest = make_forest(2, **options)
         for i in range(70):
             part = slice(i, i + 1)
-            weight = None if importance is None else importance[part]
+            weight = None if sample_weights is None else sample_weights[part]
             forest.extend(points[None, part], targets[part], np.ones((1, 2)), weight)
             found = forest.best_losses()
             for t in range(2):
@@ -205,6 +205,10 @@ def test_loss_of_the_best_pruning(task, restricted):
         assert forest.trace.shape == (2, 70, 2)
         # The step plays no part in it.
         other = learn(
-            make_forest(2, step=0.01, **options), points, targets, importance=importance, steps=[30]
+            make_forest(2, step=0.01, **options),
+            points,
+            targets,
+            sample_weights=sample_weights,
+            steps=[30],
         )
         assert np.array_equal(other.trace[:, :, BEST], forest.trace[:, :, BEST])

@@ -119,10 +119,10 @@ stream_options = {
 def test_any_division_of_a_stream(task, restricted, weighted, seed, record, steps, n_jobs):
     options = TASKS[task] | {"restricted": restricted, "record": record, "n_trees": 3}
     points, targets = make_stream(200, 3, options["n_classes"], seed)
-    importance = np.random.default_rng(seed).exponential(size=200) if weighted else None
-    one_by_one = learn(make_forest(3, **options), points, targets, importance=importance)
+    sample_weights = np.random.default_rng(seed).exponential(size=200) if weighted else None
+    one_by_one = learn(make_forest(3, **options), points, targets, sample_weights=sample_weights)
     forest = make_forest(3, **options)
-    learn(forest, points, targets, importance=importance, steps=steps, n_jobs=n_jobs)
+    learn(forest, points, targets, sample_weights=sample_weights, steps=steps, n_jobs=n_jobs)
     assert_same_bits(arrays(forest), arrays(one_by_one))
 
 
@@ -221,9 +221,9 @@ def test_extended_leaves_no_trace(weighted):
     for seed in range(12):
         n = int(rng.integers(1, 60))
         points, targets = make_stream(n, 2, REAL, seed)
-        importance = rng.exponential(size=n) if weighted else None
+        sample_weights = rng.exponential(size=n) if weighted else None
         forest = make_forest(2, n_trees=3, seed=seed)
-        learn(forest, points, targets, importance=importance, steps=[])
+        learn(forest, points, targets, sample_weights=sample_weights, steps=[])
         before = arrays(forest)
         m = int(rng.integers(1, 12)) if seed < 10 else 300
         more = np.concatenate([points[:1], rng.uniform(-1.0, 2.0, (m, 2))]).astype(np.float32)
@@ -252,13 +252,13 @@ def test_extended_restores_after_an_error():
 @pytest.mark.parametrize("restricted", [True, False])
 def test_set_targets(restricted):
     points, targets = make_stream(150, 2, REAL)
-    for importance in (None, np.random.default_rng(8).exponential(size=150)):
+    for sample_weights in (None, np.random.default_rng(8).exponential(size=150)):
         options = {"n_trees": 3, "restricted": restricted, "step": 0.2}
         forest = make_forest(2, **options)
-        learn(forest, points, targets, importance=importance, steps=[40])
+        learn(forest, points, targets, sample_weights=sample_weights, steps=[40])
         others = 5.0 - targets**2
         expected = make_forest(2, **options)
-        learn(expected, points, others, importance=importance, steps=[40])
+        learn(expected, points, others, sample_weights=sample_weights, steps=[40])
         forest.set_targets(others)
         assert_same_bits(arrays(forest), arrays(expected))
         # It may go on.

@@ -45,17 +45,17 @@ def make_stream(d, n_classes, seed):
         # Mostly the class of the point, so that leaves of one class stay paused for a while.
         own = rng.integers(n_classes, size=N_DISTINCT)[chosen]
         targets = np.where(rng.random(N_UPDATES) < 0.8, own, targets).astype(np.int32)
-    importance = rng.choice([0.0, 0.3, 1.0, 2.5], size=N_UPDATES, p=[0.1, 0.3, 0.3, 0.3])
+    sample_weights = rng.choice([0.0, 0.3, 1.0, 2.5], size=N_UPDATES, p=[0.1, 0.3, 0.3, 0.3])
     queries = np.concatenate([distinct[:3], rng.random((5, d)).astype(np.float32)])
-    return distinct[chosen], targets, importance, queries
+    return distinct[chosen], targets, sample_weights, queries
 
 
-def check_against_all_prunings(forest, importance, queries):
+def check_against_all_prunings(forest, sample_weights, queries):
     points, targets, n_classes = forest.points[0], forest.targets, forest.n_classes
     expected = np.zeros((len(queries), max(n_classes, 1)))
     for t in range(forest.n_trees):
         tree = one_tree(forest, t)
-        known = history(tree, points, targets, importance, n_classes, forest.dirichlet)
+        known = history(tree, points, targets, sample_weights, n_classes, forest.dirichlet)
         loss = forest.node_stats.loss[t]
         np.testing.assert_allclose(
             [loss[node] for node in known.losses], list(known.losses.values()), atol=1e-10
@@ -89,28 +89,28 @@ def check_against_all_prunings(forest, importance, queries):
 @pytest.mark.parametrize("task", TASKS)
 def test_all_prunings_after_every_update(task, d, restricted, weighted):
     options = TASKS[task] | {"restricted": restricted, "n_trees": 2 if d == 2 else 1, "seed": d}
-    points, targets, importance, queries = make_stream(d, options["n_classes"], seed=weighted)
+    points, targets, sample_weights, queries = make_stream(d, options["n_classes"], seed=weighted)
     if not weighted:
-        importance = None
+        sample_weights = None
     rates = np.linspace(0.5, 2.0, d)
     forest = make_forest(d, **options)
     recorded = make_forest(d, record=True, **options)
     for i in range(N_UPDATES):
         part = slice(i, i + 1)
         for one in (forest, recorded):
-            weight = None if importance is None else importance[part]
+            weight = None if sample_weights is None else sample_weights[part]
             one.extend(points[None, part], targets[part], rates[None], weight)
-        past = None if importance is None else importance[: i + 1]
+        past = None if sample_weights is None else sample_weights[: i + 1]
         check_against_all_prunings(forest, past, queries)
     if options.get("split_pure", True):
         assert len(prunings(one_tree(forest))) > N_DISTINCT
     # The batch learns all targets at the end; the recorded one never does.
     at_once = make_forest(d, **options)
-    learn(at_once, points, targets, rates=rates, importance=importance, steps=[])
+    learn(at_once, points, targets, rates=rates, sample_weights=sample_weights, steps=[])
     assert_same_bits(arrays(at_once), arrays(forest))
     assert_same_bits(without_trace(arrays(recorded)), without_trace(arrays(forest)))
     recorded_at_once = make_forest(d, record=True, **options)
-    learn(recorded_at_once, points, targets, rates=rates, importance=importance, steps=[])
+    learn(recorded_at_once, points, targets, rates=rates, sample_weights=sample_weights, steps=[])
     assert_same_bits(arrays(recorded_at_once), arrays(recorded))
 
 
@@ -123,10 +123,12 @@ def test_forecast_recorded_before_the_target(restricted):
         options = {"n_classes": n_classes, "restricted": restricted, "n_trees": 2, "step": 0.4}
         recorded = learn(make_forest(2, record=True, **options), points, targets)
         for i in range(1, N_UPDATES):
-            importance = np.ones(i + 1)
-            importance[i] = 0.0
+            sample_weights = np.ones(i + 1)
+            sample_weights[i] = 0.0
             forest = make_forest(2, **options)
-            learn(forest, points[: i + 1], targets[: i + 1], importance=importance, steps=[])
+            learn(
+                forest, points[: i + 1], targets[: i + 1], sample_weights=sample_weights, steps=[]
+            )
             here = points[None, i : i + 1]
             if n_classes == REAL:
                 found = forest.predict(here, NO_RATES, AGGREGATED)[0][:, 0]

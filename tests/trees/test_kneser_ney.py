@@ -30,7 +30,7 @@ def make_data(n=50, seed=0):
     return points, classes.astype(np.int32), rng.choice([0.25, 0.6, 1.0, 2.5], n)
 
 
-def slow_counts(tree, points, classes, importance):
+def slow_counts(tree, points, classes, sample_weights):
     """Return {node: customers of each class}, with the points routed from the root."""
     counts = {}
 
@@ -38,7 +38,7 @@ def slow_counts(tree, points, classes, importance):
         left, right = tree.children[node]
         if left == NONE:
             counts[node] = np.array(
-                [importance[members][classes[members] == k].sum() for k in range(N_CLASSES)]
+                [sample_weights[members][classes[members] == k].sum() for k in range(N_CLASSES)]
             )
         else:
             goes_left = points[members, tree.dimension[node]] <= tree.threshold[node]
@@ -96,11 +96,13 @@ def slow_prediction(tree, counts, x, integrate=False):
 
 def check_against_definition(forest, probes):
     points, classes = forest.points[0], forest.targets
-    importance = forest.importance if len(forest.importance) > 0 else np.ones(len(points))
+    sample_weights = (
+        forest.sample_weights if len(forest.sample_weights) > 0 else np.ones(len(points))
+    )
     expected = np.zeros((len(probes), N_CLASSES))
     for t in range(forest.n_trees):
         tree = one_tree(forest, t)
-        counts = slow_counts(tree, points, classes, importance)
+        counts = slow_counts(tree, points, classes, sample_weights)
         assert sorted(counts) == list(range(len(tree.parent)))
         for node, count in counts.items():
             np.testing.assert_allclose(forest.node_stats.counts[t, node], count, rtol=1e-12, atol=0)
@@ -127,12 +129,12 @@ OPTIONS = [{}, {"min_samples_split": 5}, {"lifetime": 8.0}, {"lifetime": 1.0}]
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_after_each_insertion(options, seed, weighted):
-    points, classes, importance = make_data(seed=seed)
+    points, classes, sample_weights = make_data(seed=seed)
     probes = np.concatenate([points[::10], 3.0 * np.random.default_rng(9).random((4, 2)) - 1.0])
     forest = make_forest(seed=seed, **options)
     reopened, before, n_before = 0, {}, np.zeros(forest.n_trees)
     for i in range(len(points)):
-        weight = importance[i : i + 1] if weighted else None
+        weight = sample_weights[i : i + 1] if weighted else None
         forest.extend(points[None, i : i + 1], classes[i : i + 1], RATES[None], weight)
         check_against_definition(forest, probes)
         # A node that was a leaf with several points, and is one no more.
@@ -148,7 +150,7 @@ def test_after_each_insertion(options, seed, weighted):
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_batch_and_more(options):
-    points, classes, importance = make_data(80, seed=2)
+    points, classes, sample_weights = make_data(80, seed=2)
     probes = np.random.default_rng(3).random((10, 2)) * 1.4 - 0.2
     forest = make_forest(**options)
     forest.build(points[None, :40].copy(), classes[:40].copy(), RATES)
@@ -156,8 +158,8 @@ def test_batch_and_more(options):
     forest.extend(points[None, 40:60], classes[40:60], RATES[None])
     check_against_definition(forest, probes)
     # The first weights come late: what was learnt before has the weight 1.
-    forest.extend(points[None, 60:], classes[60:], RATES[None], importance[60:])
-    assert np.array_equal(forest.importance, np.append(np.ones(60), importance[60:]))
+    forest.extend(points[None, 60:], classes[60:], RATES[None], sample_weights[60:])
+    assert np.array_equal(forest.sample_weights, np.append(np.ones(60), sample_weights[60:]))
     check_against_definition(forest, probes)
 
 
@@ -180,11 +182,11 @@ def test_leaves_hold_one_class_unless_they_cannot_be_split():
 
 
 def test_customers_are_at_most_the_weight_of_the_class():
-    points, classes, importance = make_data(seed=0)
+    points, classes, sample_weights = make_data(seed=0)
     forest = make_forest(1)
-    forest.extend(points[None], classes, RATES[None], importance)
+    forest.extend(points[None], classes, RATES[None], sample_weights)
     root = forest.node_stats.counts[0, forest.arrays.counters[0, ROOT]]
-    totals = np.bincount(classes, importance, N_CLASSES)
+    totals = np.bincount(classes, sample_weights, N_CLASSES)
     assert np.allclose(np.minimum(root, 1.0), np.minimum(totals, 1.0), atol=1e-12)
 
 
@@ -217,11 +219,11 @@ def test_expected_discount_at_the_extremes():
 
 @pytest.mark.parametrize("lifetime", [np.inf, 3.0])
 def test_branching_off_is_an_integral_over_split_times(lifetime):
-    points, classes, importance = make_data(12, seed=4)
+    points, classes, sample_weights = make_data(12, seed=4)
     forest = make_forest(1, lifetime=lifetime)
-    forest.extend(points[None], classes, RATES[None], importance)
+    forest.extend(points[None], classes, RATES[None], sample_weights)
     tree = one_tree(forest)
-    counts = slow_counts(tree, points, classes, importance)
+    counts = slow_counts(tree, points, classes, sample_weights)
     probes = np.array([[0.5, 0.5], [1.1, 0.4], [-0.3, 1.5], [3.0, 3.0]])
     expected = [slow_prediction(tree, counts, x, integrate=True) for x in probes]
     found = forest.predict_proba(probes[None], RATES)

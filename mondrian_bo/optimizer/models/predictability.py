@@ -105,6 +105,6 @@ def _correlation_of_left_out(
     if targets.std() == 0.0:
         return 0.0
     means, _ = surrogate.left_out(rows, targets)
-    spread = means.std() * targets.std()
+    product = means.std() * targets.std()
     covariance = float(np.mean((means - means.mean()) * (targets - targets.mean())))
-    return covariance / spread if spread > 0.0 else 0.0
+    return covariance / product if product > 0.0 else 0.0

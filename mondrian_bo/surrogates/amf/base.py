@@ -193,8 +193,8 @@ class AggregatedEstimator(TreePathsMixin, UndoesInterruptions):
                 "partial_fit was interrupted, and its samples cannot be removed, as the trees of "
                 f"max_nodes={forest.max_nodes} nodes have not kept all samples: call `fit`"
             )
-        points, targets, importance = forest.samples
-        weights = importance[:n_samples] if len(importance) > 0 else None
+        points, targets, sample_weights = forest.samples
+        weights = sample_weights[:n_samples] if len(sample_weights) > 0 else None
         model = self._new_model()
         part = points[:, :n_samples].copy(), targets[:n_samples].copy()
         model.learn(*part, weights, self.n_jobs)

@@ -18,8 +18,7 @@ from mondrian_bo.surrogates.shared.parallel import (
     split_trees,
 )
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
-from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
-from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, forecast_points
+from mondrian_bo.trees.aggregation import ExtensionSettings, Progress, extend_aggregation
 from mondrian_bo.trees.aggregation_nodes import (
     REAL,
     Aggregation,
@@ -45,7 +44,14 @@ from mondrian_bo.trees.growth import NO_LIMIT
 from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
-from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
+from mondrian_bo.trees.stacking_forecasts import N_FORECASTS, forecast_points
+from mondrian_bo.trees.tree import (
+    CAPACITY_FACTOR,
+    Tree,
+    nodes_used,
+    with_box_capacity,
+    with_point_capacity,
+)
 
 _FEW = 0.25
 """New samples over known ones from which on it is faster to learn all targets anew; our choice."""
@@ -164,7 +170,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def ahead(self) -> FloatArray:
         """Forecasts of the points of the last call of :meth:`extend`, before they were learnt.
 
-        Shape (T, m, 5), see :mod:`mondrian_bo.trees.aggregation_ahead`. The first point of all has
+        Shape (T, m, 5), see :mod:`mondrian_bo.trees.stacking_forecasts`. The first point of all has
         none: its row is NaN.
         """
         return self._progress.ahead
@@ -179,7 +185,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         points: AnyArray,
         targets: AnyArray,
         rates: FloatArray,
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
         starts: Sequence[int] | None = None,
         *,
@@ -191,7 +197,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         ----------
         points, targets, rates
             See :meth:`GrowingForest.extend`.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
@@ -207,7 +213,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         n_jobs = 1 if n_new <= FEW_POINTS else n_jobs
         known = self.n_points
         n_all, root = self.n_learnt + n_new, int(self._arrays.counters[0, ROOT])
-        weights = np.ones(n_new) if importance is None and len(self._importance) else importance
+        needs_ones = sample_weights is None and len(self._importance) > 0
+        weights = np.ones(n_new) if needs_ones else sample_weights
         self._node_stats = with_exact_counts(self._node_stats, root, n_all, weights)
         limited = self.max_nodes is not None
         one_by_one |= self.records or self.looks_ahead or limited or n_new < _FEW * known
@@ -223,15 +230,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
         while done < n_new:
             count, limit = self._next_portion(n_new - done)
             part = slice(done, done + count)
-            weights = None if importance is None else importance[part]
+            weights = None if sample_weights is None else sample_weights[part]
             start = self.n_points
             self._make_room_for_all_nodes(self._store(points[:, part], targets[part], weights))
-            shift = start - done  # of the numbers of points against those of the new ones
+            shift = start - done  # stored number of a point = shift + its number among the new ones
             for first, last, row in zip(starts, ends, rates, strict=True):
                 first, last = max(first, done), min(last, part.stop)
                 if first < last:
-                    growth = Growth(row, self.box, shift + last, one_by_one, shift, limit)
-                    self._grow(shift + first, growth, n_jobs)
+                    end = shift + last
+                    extension = ExtensionSettings(row, self.box, end, one_by_one, shift, limit)
+                    self._grow(shift + first, extension, n_jobs)
             if limit > 0:
                 self.n_points = start + count
             else:
@@ -250,23 +258,18 @@ class AggregatedForest(GrowingForest[Aggregation]):
             return min(n_new, _PORTION), 0
         return min(n_new, max(room // 2, 1), room_for_points), self.max_nodes
 
-    def _grow(self, start: int, growth: Growth, n_jobs: int | None) -> None:
+    def _grow(self, start: int, extension: ExtensionSettings, n_jobs: int | None) -> None:
         """Insert stored points into all trees, from `start` on."""
         self._progress.next_point.fill(start)
         classes = self._targets if self._by_class else _NO_CLASSES
         samples = Samples(self._targets, self._importance, classes)
         while True:
-            run_on_trees(
-                _extend_trees,
-                (self._arrays, self._node_stats, self._progress),
-                self._points,
-                (samples, growth, self.settings),
-                n_jobs,
-            )
+            state = (self._arrays, self._node_stats, self._progress)
+            run_on_trees(_extend_part, state, (samples, extension, self.settings), n_jobs)
             # Only trees that are not restricted may lack room.
-            if self.restricted or np.all(self._progress.next_point == growth.end):
+            if self.restricted or np.all(self._progress.next_point == extension.end):
                 return
-            self._set_node_capacity(int(GROWTH * nodes_used(self._arrays)) + 64)
+            self._set_node_capacity(int(CAPACITY_FACTOR * nodes_used(self._arrays)) + 64)
 
     @property
     def _can_roll_back(self) -> bool:
@@ -310,9 +313,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def forecasts(self, points: AnyArray, rates: FloatArray, n_jobs: int | None = 1) -> FloatArray:
         """Return the four forecasts of real targets of every tree and a variance, (T, m, 5).
 
-        See :mod:`mondrian_bo.trees.aggregation_ahead`.
+        See :mod:`mondrian_bo.trees.stacking_forecasts`.
         """
-        return self._on_parts(_forecast_points, points, (rates, self.step), n_jobs)
+        return self._on_parts(_forecast_part, points, (rates, self.step), n_jobs)
 
     def predict_proba(
         self,
@@ -365,7 +368,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             rows = np.zeros((end - start, self.n_points))
             part = np.ascontiguousarray(points[:, start:end])
             aggregation_weights(
-                self._arrays, self._node_stats, part, query, self.importance, tolerance, rows
+                self._arrays, self._node_stats, part, query, self.sample_weights, tolerance, rows
             )
             return rows / self.n_trees
 
@@ -391,7 +394,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ) -> FloatArray:
         """Return the results of the trees; where they are pooled, one result on an axis of 1."""
         query = Query(rates, rule, kind, pooling, self.step, self.dirichlet)
-        return self._on_parts(_predict_points, points, (query,), n_jobs)
+        return self._on_parts(_predict_part, points, (query,), n_jobs)
 
     def _on_parts(
         self,
@@ -413,13 +416,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
         return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
     def _relearn(self, n_jobs: int | None, renumber: bool = False) -> None:
-        run_on_trees(
-            _relearn_trees,
-            (self._arrays, self._node_stats, _Recorded(self._progress.best)),
-            self._points,
-            (Samples(self.targets, self.importance, _NO_CLASSES), self.settings, renumber),
-            n_jobs,
-        )
+        state = (self._arrays, self._node_stats, _Recorded(self._progress.best))
+        samples = Samples(self.targets, self.sample_weights, _NO_CLASSES)
+        run_on_trees(_relearn_part, state, (samples, self.settings, renumber), n_jobs)
 
     def _set_node_capacity(self, capacity: int) -> None:
         if self.records:  # first: an interruption leaves it with too much room, not too little
@@ -427,16 +426,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
         super()._set_node_capacity(capacity)
 
     def _with_nodes(self, capacity: int) -> Tree:
-        trees = super()._with_nodes(capacity)
-        return trees if self.restricted else with_box_capacity(trees, capacity)
+        arrays = super()._with_nodes(capacity)
+        return arrays if self.restricted else with_box_capacity(arrays, capacity)
 
-    def _with_room(self, trees: Tree, n_points: int) -> Tree:
+    def _with_room(self, arrays: Tree, n_points: int) -> Tree:
         if self.max_nodes is not None:  # in complete trees every node has a box
             n_boxes = min(2 * n_points, self.max_nodes)
-            return with_box_capacity(with_point_capacity(trees, n_points), n_boxes)
+            return with_box_capacity(with_point_capacity(arrays, n_points), n_boxes)
         if self.restricted:
-            return super()._with_room(trees, n_points)
-        return with_point_capacity(trees, n_points)  # all nodes have boxes
+            return super()._with_room(arrays, n_points)
+        return with_point_capacity(arrays, n_points)  # all nodes have boxes
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         super()._make_room_for_points(n_points, n_views)
@@ -451,49 +450,49 @@ class _Recorded(NamedTuple):
     best: FloatArray
 
 
-def _extend_trees(
-    forest: Tree,
-    stats: Aggregation,
+def _extend_part(
+    arrays: Tree,
+    node_stats: Aggregation,
     progress: Progress,
-    _points: AnyArray,
     samples: Samples,
-    growth: Growth,
+    extension: ExtensionSettings,
     settings: AggregationSettings,
 ) -> tuple[Tree, Aggregation, Progress]:
     """Learn with some of the trees: one worker's part of `AggregatedForest.extend`."""
-    extend_aggregation(forest, stats, progress, samples, growth, settings)
-    return forest, stats, progress
+    extend_aggregation(arrays, node_stats, progress, samples, extension, settings)
+    return arrays, node_stats, progress
 
 
-def _relearn_trees(
-    forest: Tree,
-    stats: Aggregation,
+def _relearn_part(
+    arrays: Tree,
+    node_stats: Aggregation,
     recorded: _Recorded,
-    _points: AnyArray,
     samples: Samples,
     settings: AggregationSettings,
     renumber: bool,
 ) -> tuple[Tree, Aggregation, _Recorded]:
     """Learn all targets anew with some of the trees, and renumber their nodes before on request."""
     if renumber:
-        number_in_preorder(forest)
-    relearn_forest(forest, stats, recorded.best, samples, settings)
-    return forest, stats, recorded
+        number_in_preorder(arrays)
+    relearn_forest(arrays, node_stats, recorded.best, samples, settings)
+    return arrays, node_stats, recorded
 
 
-def _predict_points(forest: Tree, stats: Aggregation, points: AnyArray, query: Query) -> FloatArray:
+def _predict_part(
+    arrays: Tree, node_stats: Aggregation, points: AnyArray, query: Query
+) -> FloatArray:
     """Predict some of the points: one worker's part of `AggregatedForest`'s predictions."""
     n_columns = {REAL: 2, DEPTH: 1}.get(query.kind, query.kind)
-    n_results = len(forest.counters) if query.pooling == APART else 1
+    n_results = len(arrays.counters) if query.pooling == APART else 1
     result = np.empty((n_results, points.shape[1], n_columns))
-    predict_aggregation(forest, stats, points, query, result, _NO_COMPONENTS)
+    predict_aggregation(arrays, node_stats, points, query, result, _NO_COMPONENTS)
     return result
 
 
-def _forecast_points(
-    forest: Tree, stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
+def _forecast_part(
+    arrays: Tree, node_stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
 ) -> FloatArray:
     """Forecast at some of the points: one worker's part of `AggregatedForest.forecasts`."""
-    result = np.empty((len(forest.counters), points.shape[1], N_FORECASTS + 1))
-    forecast_points(forest, stats, points, rates, step, result)
+    result = np.empty((len(arrays.counters), points.shape[1], N_FORECASTS + 1))
+    forecast_points(arrays, node_stats, points, rates, step, result)
     return result

@@ -25,10 +25,10 @@ from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rate
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import BEST, FORECAST
-from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import MASS, REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF, NO_RATES
 from mondrian_bo.trees.layout import ROOT
+from mondrian_bo.trees.stacking_forecasts import N_FORECASTS, VARIANCE
 
 Step = float | Literal["corollary", "adaptive"]
 """Learning rate: a number, or the rule that sets it."""
@@ -162,7 +162,7 @@ class AggregationModel(ScaledForestModel):
         self,
         points: NDArray[np.float32],
         targets: AnyArray,
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
     ) -> None:
         """Learn more points one after the other, however they are divided into calls.
@@ -173,7 +173,7 @@ class AggregationModel(ScaledForestModel):
             The points, once (S = 1) or as each tree sees them.
         targets : array of shape (m,)
             Real targets, or numbers of classes.
-        importance, n_jobs
+        sample_weights, n_jobs
             See :meth:`AggregatedForest.extend`.
         """
         if len(targets) == 0:
@@ -183,7 +183,7 @@ class AggregationModel(ScaledForestModel):
             part, new = points[:, start:end], targets[start:end]
             if start == snapshot:
                 self._past = copy.deepcopy(self.forest)
-            weights = None if importance is None else importance[start:end]
+            weights = None if sample_weights is None else sample_weights[start:end]
             # What is recorded must not depend on targets that were still to come.
             if not self._record:
                 self._follow_targets(new, weights)
@@ -267,8 +267,8 @@ class AggregationModel(ScaledForestModel):
             row = parts[:, 0].astype(np.int64)
             centre = forecasts[row, 0]
             stacked = self.stacking.combine(forecasts, self._lowest, self._highest)
-            spread = math.sqrt(self.stacking.scale)
-            parts[:, 2] = stacked[row] + spread * (parts[:, 2] - centre)
+            factor = math.sqrt(self.stacking.scale)
+            parts[:, 2] = stacked[row] + factor * (parts[:, 2] - centre)
             parts[:, 3] *= self.stacking.scale
         if self.predictor.n_learnt == 1:
             parts[:, 3] = self._prior_variance
@@ -319,12 +319,12 @@ class AggregationModel(ScaledForestModel):
         charged: before it, all prunings forecast alike.
         """
         trace, targets = self.forest.trace, self.forest.targets
-        importance = self.forest.importance if len(self.forest.importance) > 0 else 1.0
+        sample_weights = self.forest.sample_weights if len(self.forest.sample_weights) > 0 else 1.0
         if self.forest.n_classes == REAL:
-            own = importance * (trace[:, :, FORECAST] - targets) ** 2
+            own = sample_weights * (trace[:, :, FORECAST] - targets) ** 2
             own[:, :1] = 0.0
         else:
-            own = -importance * np.log(trace[:, :, FORECAST])
+            own = -sample_weights * np.log(trace[:, :, FORECAST])
         return own, trace[:, :, BEST]
 
     def _stacked_weights(
@@ -339,8 +339,8 @@ class AggregationModel(ScaledForestModel):
             (NO_RATES, AT_LEAF),
         ]
         b = stacking.coefficients
-        importance = self.forest.importance
-        everywhere = importance if len(importance) > 0 else np.ones(self.n_points)
+        sample_weights = self.forest.sample_weights
+        everywhere = sample_weights if len(sample_weights) > 0 else np.ones(self.n_points)
         mean = (1.0 - b.sum()) * everywhere / everywhere.sum()
 
         def rows_of(start: int, end: int) -> FloatArray:
@@ -409,7 +409,7 @@ class AggregationModel(ScaledForestModel):
             changes.append((index, value))
         return changes
 
-    def _follow_targets(self, targets: AnyArray, importance: FloatArray | None = None) -> None:
+    def _follow_targets(self, targets: AnyArray, sample_weights: FloatArray | None = None) -> None:
         """Widen the range of the targets, and let the learning rate follow it."""
         if self.forest.n_classes != REAL:
             return
@@ -433,7 +433,7 @@ class AggregationModel(ScaledForestModel):
         elif self._step == "adaptive" and followed:
             index, half_range = followed[-1]
             # As later, in inverse proportion to losses, which have the weights as factors.
-            new = None if importance is None else importance[: index + 1]
+            new = None if sample_weights is None else sample_weights[: index + 1]
             self._set_cautious_step(half_range**2 * self._mean_weight(index + 1, new))
 
     def _set_cautious_step(self, largest: float) -> None:
@@ -441,7 +441,7 @@ class AggregationModel(ScaledForestModel):
         # Corollary 2: 1 / (8 B^2)
         self.forest.set_step(0.125 / max(largest, _SMALLEST_LOSS))
 
-    def _mean_weight(self, n_new: int, importance: FloatArray | None) -> float:
+    def _mean_weight(self, n_new: int, sample_weights: FloatArray | None) -> float:
         """Return the mean weight of the samples so far and the first `n_new` of the portion."""
         # The root knows the weights of samples that are not kept, too.
         root = self.forest.arrays.counters[0, ROOT]
@@ -450,7 +450,7 @@ class AggregationModel(ScaledForestModel):
         # When losses are recorded, the forest has learnt the portion, which ends there.
         if self._record:
             return mass / self.n_points
-        weights = np.ones(n_new) if importance is None else importance
+        weights = np.ones(n_new) if sample_weights is None else sample_weights
         # Added one by one, as the forest does: the sum is the same however samples are divided.
         return float(np.cumsum(np.append(mass, weights))[-1] / (self.n_points + n_new))
 
@@ -460,8 +460,8 @@ class AggregationModel(ScaledForestModel):
         if self._step == "adaptive":
             self._adapt()
         if self._feature_relevance and self.n_points >= RELEVANCE_START:
-            trees, loss = self.forest.arrays, self.forest.node_stats.loss
-            self.scales.feature_weights = self._own_weights * learnt_rates(trees, loss)
+            arrays, loss = self.forest.arrays, self.forest.node_stats.loss
+            self.scales.feature_weights = self._own_weights * learnt_rates(arrays, loss)
 
     def _adapt(self) -> None:
         if self._half_range == 0.0:

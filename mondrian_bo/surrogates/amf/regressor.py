@@ -10,13 +10,11 @@ from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._tags import Tags
 
-from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.amf.model import Step
+from mondrian_bo.surrogates.amf.model import AggregationModel, Step
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
-from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.trees.aggregation_nodes import REAL
 
 
@@ -129,6 +127,8 @@ class AMFRegressor(
         "stacking": ["boolean", StrOptions({"auto"})],
     }
 
+    model_: AggregationModel
+
     def __init__(
         self,
         n_estimators: int = 10,
@@ -177,11 +177,6 @@ class AMFRegressor(
         }
         self.model_ = self._new_model()
 
-    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        points = self._points(X)
-        means, variances = self.model_.predict(points, self.n_jobs)
-        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
-
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
@@ -190,7 +185,3 @@ class AMFRegressor(
         # The cautious rate needs more samples than scikit-learn's checks have.
         tags.regressor_tags.poor_score = self.step == "corollary"
         return tags
-
-    def _mixture(self, X: ArrayLike) -> GaussianMixture:
-        points = self._points(X)
-        return self.model_.mixture(points)

@@ -40,12 +40,12 @@ products of deviations."""
 
 
 @njit(cache=True, nogil=True)
-def _learn_ahead(ahead, targets, importance, sums):  # type: ignore[no-untyped-def]
+def _learn_ahead(ahead, targets, sample_weights, sums):  # type: ignore[no-untyped-def]
     """Add the errors of forecasts to the sums, sample by sample; see :meth:`Stacking.learn`."""
     n_trees, n_new, n_columns = ahead.shape
     row = np.empty(n_columns)
     for i in range(n_new):
-        weight = importance[i] if len(importance) > 0 else 1.0
+        weight = sample_weights[i] if len(sample_weights) > 0 else 1.0
         if sums[_MASS] > 0.0:
             mean = sums[_TOTAL] / sums[_MASS]
             variance, first, square = 0.0, 0.0, 0.0
@@ -94,7 +94,7 @@ class Stacking:
         self._solution: tuple[FloatArray, float] | None = None
 
     def learn(
-        self, ahead: FloatArray, targets: FloatArray, importance: FloatArray | None = None
+        self, ahead: FloatArray, targets: FloatArray, sample_weights: FloatArray | None = None
     ) -> None:
         """Learn the errors of forecasts, in their order.
 
@@ -108,10 +108,10 @@ class Stacking:
             the first forecast.
         targets : float64 array of shape (m,)
             The targets.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
         """
-        weights = np.empty(0) if importance is None else importance
+        weights = np.empty(0) if sample_weights is None else sample_weights
         self._n_counted += len(targets) - (self._sums[_MASS] == 0.0)
         _learn_ahead(ahead, targets, weights, self._sums)
         self._solution = None

@@ -34,7 +34,7 @@ from mondrian_bo.trees.layout import (
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import exponential, mix
 from mondrian_bo.trees.tree import (
-    GROWTH,
+    CAPACITY_FACTOR,
     Tree,
     add_leaf,
     empty_forest,
@@ -260,7 +260,7 @@ def grow_partitions(
         forest = forest._replace(box=resized(forest.box, 1, n_boxes if min_size > 0 else capacity))
         if grow_cells(forest, states, progress, following, points, extent):
             break
-        capacity = int(GROWTH * capacity)
+        capacity = int(CAPACITY_FACTOR * capacity)
         states = NodeState(
             resized(states.keys, 1, capacity), resized(states.fractions, 1, capacity)
         )

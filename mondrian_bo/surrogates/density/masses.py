@@ -191,9 +191,9 @@ def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  #
         path[k + 1] = (total + total_lost) / n_points if n_infinite == 0 else -np.inf
 
 
-def splits_in_order(forest: Tree) -> tuple[FloatArray, IntArray, IntArray]:
+def splits_in_order(arrays: Tree) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the times of all splits in order, their trees and their nodes."""
-    trees, nodes = np.nonzero(forest.children[:, :, LEFT] > 0)
-    times = forest.split_time[trees, nodes].astype(np.float64)
+    trees, nodes = np.nonzero(arrays.children[:, :, LEFT] > 0)
+    times = arrays.split_time[trees, nodes].astype(np.float64)
     order = np.argsort(times, kind="stable")
     return times[order], trees[order].astype(np.int64), nodes[order].astype(np.int64)

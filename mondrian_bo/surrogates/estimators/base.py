@@ -128,7 +128,7 @@ class UndoesInterruptions(_SharedByThreads):
 
 
 @contextmanager
-def _fitting(estimator: BaseEstimator) -> Iterator[None]:
+def _fit_or_unchanged(estimator: BaseEstimator) -> Iterator[None]:
     """Leave an estimator unchanged if the block raises, and nothing of interrupted calls if not."""
     with unchanged_by_failure(estimator):
         yield
@@ -181,7 +181,7 @@ class SupervisedEstimator(_SharedByThreads):
             If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
-        with _fitting(self):
+        with _fit_or_unchanged(self):
             self._fit(X, y)
         return self
 
@@ -219,7 +219,7 @@ class UnsupervisedEstimator(_SharedByThreads):
             If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
-        with _fitting(self):
+        with _fit_or_unchanged(self):
             self._fit(X, y)
         return self
 

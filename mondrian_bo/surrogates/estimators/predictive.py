@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,11 +65,27 @@ class PredictiveMomentsMixin:
 
 
 class PredictiveDistributionMixin(PredictiveMomentsMixin):
-    """Predictive quantiles and densities, from the mixture of Gaussians of `_mixture`."""
+    """Predictive quantiles and densities, from the mixture of Gaussians of `_mixture`.
+
+    The class has `model_`, a model of trees, `n_jobs`, and `_points`, which validates inputs and
+    returns them as the model takes them; or it has `_moments` and `_mixture` of its own.
+    """
+
+    n_jobs: int | None
+    model_: Any
+    _points: Any
+
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the moments of the mixture over trees (Lakshminarayanan2016, eq. 4 and 5)."""
+        points = self._points(X)
+        means, variances = self.model_.predict(points, self.n_jobs)
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
-        """Validate X and return the predictive mixture of each row."""
-        raise NotImplementedError
+        """Return the predictive mixture over trees and nodes."""
+        points = self._points(X)
+        mixture: GaussianMixture = self.model_.mixture(points)
+        return mixture
 
     @reads
     def predict_quantiles(

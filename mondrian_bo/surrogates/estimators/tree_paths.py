@@ -12,12 +12,12 @@ from mondrian_bo.trees.layout import N_NODES, NONE
 from mondrian_bo.trees.tree import Tree
 
 
-def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]:
+def node_indicator(arrays: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]:
     """Return the nodes on the paths from the roots to given leaves, O(m T depth).
 
     Parameters
     ----------
-    trees : Tree
+    arrays : Tree
         With a leading axis of length T.
     leaves : int64 array of shape (m, T)
         A leaf of each tree for each point.
@@ -29,14 +29,14 @@ def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]
     n_nodes_ptr : int64 array of shape (T + 1,)
         Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
     """
-    offsets = np.concatenate([[0], np.cumsum(trees.counters[:, N_NODES])])
+    offsets = np.concatenate([[0], np.cumsum(arrays.counters[:, N_NODES])])
     rows, columns = [], []
     for t in range(leaves.shape[1]):
         row, node = np.arange(len(leaves)), leaves[:, t]
         while len(node) > 0:
             rows.append(row)
             columns.append(node + offsets[t])
-            node = trees.parent[t][node].astype(np.int64)
+            node = arrays.parent[t][node].astype(np.int64)
             row, node = row[node != NONE], node[node != NONE]
     where = np.concatenate(rows), np.concatenate(columns)
     ones = np.ones(len(where[0]), dtype=np.int64)

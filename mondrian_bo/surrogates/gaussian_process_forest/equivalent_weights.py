@@ -61,9 +61,9 @@ def _add_tree(
     forest: GaussianProcessForest, t: int, points: FloatArray, rows: FloatArray, dense: FloatArray
 ) -> None:
     """Add the weights in the means of one tree, shape (m, n)."""
-    nodes = forest.nodes_of(points, len(rows))[:, t]
+    nodes = forest.leaves(points, len(rows))[:, t]
     own = points[t if len(points) > 1 else 0]
-    for leaf in forest.leaves(t, np.unique(nodes).tolist()):
+    for leaf in forest.iterate_leaves(t, np.unique(nodes).tolist()):
         inside = np.flatnonzero(nodes == leaf.node)
         own_points, _, (solved_ones, _), _ = leaf.process.posterior
         cross = forest.covariance.between(rows[inside], own_points)
@@ -81,13 +81,13 @@ def _weights_of_mean(
     """Return the weights of the targets in the mean of the leaf of point i, shape (n,)."""
     weights = np.zeros(forest.n_points)
     if forest.has_single_leaf:
-        (only,) = forest.leaves(t)
+        (only,) = forest.iterate_leaves(t)
         precision = 0.5 * only.process.precision * forest.gamma_1
         weights += precision / (1.0 + precision) / forest.n_points
     else:
         trees = forest.trees
         leaf_mean_weights(trees.arrays, trees.node_stats, t, points, i, weights)
-    for leaf in forest.leaves(t):
+    for leaf in forest.iterate_leaves(t):
         solved_ones = leaf.process.posterior.solved[0]
         # Equal parts of the weight of a leaf's location become those of its targets.
         weights[leaf.members] *= len(solved_ones) * solved_ones / solved_ones.sum()

@@ -173,14 +173,14 @@ class GaussianProcessForest:
         """Scale of the variances of leaf means. That of an only leaf has half of it a priori."""
         return self._gamma_1
 
-    def nodes_of(self, points: FloatArray | None, n_rows: int) -> IntArray:
+    def leaves(self, points: FloatArray | None, n_rows: int) -> IntArray:
         """Return the leaf of each row in each tree, shape (n_rows, C); `points` as in `predict`."""
         if self.has_single_leaf:
             return np.full((n_rows, 1), _ONLY_LEAF)
         assert points is not None
         return self.trees.leaves(points)
 
-    def leaves(self, tree: int, nodes: list[int] | None = None) -> Iterator[TreeLeaf]:
+    def iterate_leaves(self, tree: int, nodes: list[int] | None = None) -> Iterator[TreeLeaf]:
         """Yield the leaves at some nodes of a tree, or all of them; `update` must come first."""
         nodes = self._nodes_of_leaves(tree) if nodes is None else nodes
         self._require_means(tree, np.array(nodes))
@@ -338,7 +338,7 @@ class GaussianProcessForest:
         residuals = np.empty((self.n_components, self.n_points))
         variances = np.empty_like(residuals)
         for t in range(self.n_components):
-            for _, process, members, *moments in self.leaves(t):
+            for _, process, members, *moments in self.iterate_leaves(t):
                 residuals[t, members], variances[t, members] = process.leave_one_out(*moments)
         return residuals, variances
 

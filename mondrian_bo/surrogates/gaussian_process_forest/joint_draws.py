@@ -74,7 +74,7 @@ def _by_leaf(
     forest: GaussianProcessForest, points: FloatArray | None, rows: FloatArray
 ) -> Iterator[tuple[int, IntArray, FloatArray, FloatArray]]:
     """Yield trees, the rows in one of their leaves, and the moments of the function at these."""
-    for t, nodes in enumerate(forest.nodes_of(points, len(rows)).T):
-        for leaf in forest.leaves(t, np.unique(nodes).tolist()):
+    for t, nodes in enumerate(forest.leaves(points, len(rows)).T):
+        for leaf in forest.iterate_leaves(t, np.unique(nodes).tolist()):
             inside = np.flatnonzero(nodes == leaf.node)
             yield t, inside, *leaf.process.joint(rows[inside], leaf.mean, leaf.variance)

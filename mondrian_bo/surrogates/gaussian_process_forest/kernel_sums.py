@@ -51,7 +51,7 @@ def kernel_sums(forest: GaussianProcessForest) -> list[KernelSum]:
         else:
             found, lower, upper = leaf_cells(forest.trees.arrays, t)
             nodes = found.tolist()
-        for k, leaf in enumerate(forest.leaves(t, nodes)):
+        for k, leaf in enumerate(forest.iterate_leaves(t, nodes)):
             points, _, (solved_ones, solved_targets), _ = leaf.process.posterior
             weights = amplitude * (solved_targets - leaf.mean * solved_ones)
             sums.append(KernelSum(t, lower[k], upper[k], leaf.mean, points, weights))

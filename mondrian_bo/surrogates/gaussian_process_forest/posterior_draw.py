@@ -65,7 +65,7 @@ def draw_from_forest(
     forest.update()
     tree = int(rng.integers(forest.n_components))
     key = int(rng.integers(2**63))
-    leaves = list(forest.leaves(tree))
+    leaves = list(forest.iterate_leaves(tree))
     if trees is None:
         (only,) = leaves
         means = mean_of_only_leaf(only.node, only.mean, only.variance, key)
@@ -92,8 +92,8 @@ def means_of_tree(trees: GaussianForest, tree: int, gamma_1: float, key: int) ->
     """
 
     def mean(leaf: int) -> float:
-        arrays, stats = trees.arrays, trees.node_stats
-        return float(draw_leaf_mean(arrays, stats, tree, leaf, 0.0, gamma_1, np.uint64(key)))
+        arrays, node_stats = trees.arrays, trees.node_stats
+        return float(draw_leaf_mean(arrays, node_stats, tree, leaf, 0.0, gamma_1, np.uint64(key)))
 
     return LeafMeans(mean, lambda points: np.asarray(trees.leaves(points)[:, tree]))
 

@@ -145,12 +145,6 @@ class ForestRegressor(
             model.learn(points[:, part].copy(), targets[part].copy(), self.n_jobs)
         return {"model_": model}
 
-    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        """Return the moments of the mixture over trees (Lakshminarayanan2016, eq. 4 and 5)."""
-        points = self._points(X)
-        means, variances = self.model_.predict(points, self.n_jobs)
-        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
-
     @reads
     def sample_y(
         self,
@@ -213,10 +207,6 @@ class ForestRegressor(
         points = self._points(X)
         forest = self.model_.forest
         return forest.arrays, forest.leaves(points)
-
-    def _mixture(self, X: ArrayLike) -> GaussianMixture:
-        points = self._points(X)
-        return self.model_.mixture(points)
 
     def _points(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "model_")

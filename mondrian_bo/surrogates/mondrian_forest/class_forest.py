@@ -96,10 +96,10 @@ class ClassForest(GrowingForest[KneserNey]):
         points, rates, n_jobs
             See :meth:`GaussianForest.build`.
         """
-        n = self._fitting(len(targets))
+        n = self._n_that_fit(len(targets))
         first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
         settings = (targets[:n], rates, self._growth_settings())
-        self._grow_batch(grow_chunk, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)
+        self._grow_batch(_grow_part, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)
         self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
         if n < len(targets):
             self.extend(points[:, n:], targets[n:], rates[None], None, n_jobs)
@@ -109,7 +109,7 @@ class ClassForest(GrowingForest[KneserNey]):
         points: AnyArray,
         targets: AnyArray,
         rates: FloatArray,
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
     ) -> None:
         """Learn points one after the other.
@@ -118,18 +118,17 @@ class ClassForest(GrowingForest[KneserNey]):
         ----------
         points, targets, rates
             See :meth:`GrowingForest.extend`; at least one point.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts; one if there are few points.
         """
         start = self.n_points
-        end = self._store(points, targets, importance)
+        end = self._store(points, targets, sample_weights)
         self._make_room_for_all_nodes(end)
         run_on_trees(
-            extend_chunk,
+            _extend_part,
             (self._arrays, self._node_stats),
-            self._points,
             (self._targets[:end], self._importance, start, rates, self._growth_settings()),
             n_jobs if end - start > FEW_POINTS else 1,
         )
@@ -146,9 +145,9 @@ class ClassForest(GrowingForest[KneserNey]):
             Number of workers, as joblib counts.
         """
         points, targets, weights = self._regrown = self.samples
-        importance = weights if len(weights) > 0 else None
+        sample_weights = weights if len(weights) > 0 else None
         self.forget()
-        self.extend(points, targets, rates[None], importance, n_jobs)
+        self.extend(points, targets, rates[None], sample_weights, n_jobs)
         self._regrown = None
 
     def _growth_settings(self) -> GrowthSettings:
@@ -165,9 +164,11 @@ class ClassForest(GrowingForest[KneserNey]):
         cumulative logarithmic loss depends on the counts alone. O(n T log n).
         """
         indicator, offsets = node_indicator(self._arrays, self.leaves(self.points))
-        importance = self.importance if len(self.importance) > 0 else np.ones(self.n_points)
+        sample_weights = (
+            self.sample_weights if len(self.sample_weights) > 0 else np.ones(self.n_points)
+        )
         classes = np.zeros((self.n_points, self.n_classes))
-        classes[np.arange(self.n_points), self.targets] = importance
+        classes[np.arange(self.n_points), self.targets] = sample_weights
         counts = indicator.T @ classes
         prior = 0.5
         lengths = gammaln(counts.sum(axis=1) + prior * self.n_classes) - gammaln(
@@ -202,7 +203,7 @@ class ClassForest(GrowingForest[KneserNey]):
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > FEW_POINTS else 1)
         settings = (rates, self.discount, self.n_classes)
         results = run_parallel(
-            predict_chunk,
+            _predict_part,
             [
                 (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), *settings)
                 for part in parts
@@ -212,37 +213,37 @@ class ClassForest(GrowingForest[KneserNey]):
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def grow_chunk(
-    forest: Tree,
+def _grow_part(
+    arrays: Tree,
     node_stats: KneserNey,
-    points: FloatArray,
     targets: NDArray[np.int32],
     rates: FloatArray,
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Grow some of the trees: one worker's part of `ClassForest.build`."""
-    sample_forest(forest, points, len(targets), rates, targets, settings)
-    refresh_counts(forest, node_stats, targets, np.empty(0))
-    return forest, node_stats
+    sample_forest(arrays, arrays.points, len(targets), rates, targets, settings)
+    refresh_counts(arrays, node_stats, targets, np.empty(0))
+    return arrays, node_stats
 
 
-def extend_chunk(
-    forest: Tree,
+def _extend_part(
+    arrays: Tree,
     node_stats: KneserNey,
-    points: FloatArray,
     targets: NDArray[np.int32],
-    importance: FloatArray,
+    sample_weights: FloatArray,
     start: int,
     rates: FloatArray,
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
-    extend_counts(forest, node_stats, points, targets, importance, start, rates, settings)
-    return forest, node_stats
+    extend_counts(
+        arrays, node_stats, arrays.points, targets, sample_weights, start, rates, settings
+    )
+    return arrays, node_stats
 
 
-def predict_chunk(
-    forest: Tree,
+def _predict_part(
+    arrays: Tree,
     node_stats: KneserNey,
     points: FloatArray,
     rates: FloatArray,
@@ -251,5 +252,5 @@ def predict_chunk(
 ) -> FloatArray:
     """Predict some of the points: one worker's part of `ClassForest.predict_proba`."""
     result = np.empty((points.shape[1], n_classes))
-    predict_classes(forest, node_stats, points, rates, discount, result)
+    predict_classes(arrays, node_stats, points, rates, discount, result)
     return result

@@ -88,7 +88,7 @@ class ClassModel(ScaledForestModel):
         self,
         points: FloatArray,
         targets: NDArray[np.int32],
-        importance: FloatArray | None = None,
+        sample_weights: FloatArray | None = None,
         n_jobs: int | None = 1,
     ) -> None:
         """Learn points one after the other, however they are divided into calls.
@@ -99,7 +99,7 @@ class ClassModel(ScaledForestModel):
             The points.
         targets : int32 array of shape (m,)
             Numbers of their classes.
-        importance : float64 array of shape (m,) or None, default=None
+        sample_weights : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
@@ -113,7 +113,7 @@ class ClassModel(ScaledForestModel):
             part = points[:, start : start + room]
             count, is_outgrown = self._regrowth.until_next(part, self.n_points)
             part, end = np.ascontiguousarray(part[:, :count]), start + count
-            weights = None if importance is None else importance[start:end]
+            weights = None if sample_weights is None else sample_weights[start:end]
             rates = self.scales.follow(part)
             self.forest.extend(part, targets[start:end], rates, weights, n_jobs)
             if is_outgrown:

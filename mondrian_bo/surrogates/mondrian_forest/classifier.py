@@ -208,13 +208,13 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         return self
 
     def _former(self, learnt: ClassModel, n_samples: int) -> dict[str, Any]:
-        points, numbers, importance = learnt.forest.samples
+        points, numbers, sample_weights = learnt.forest.samples
         n_first, later = self._n_first, slice(self._n_first, n_samples)
         former = self._new_model()
         if n_first > 0:
             first = points[:, :n_first].copy(), numbers[:n_first].copy()
             former.learn_batch(*first, self.n_jobs)
-        weights = importance[later] if len(importance) > 0 else None
+        weights = sample_weights[later] if len(sample_weights) > 0 else None
         former.learn(points[:, later], numbers[later], weights, self.n_jobs)
         return {"model_": former}
 

@@ -72,9 +72,9 @@ def log_evidence_at(
     """
     n = forest.n_points
     part = slice(0, max(1, _MOST_POINTS // n))
-    trees = trees_of(forest.arrays, part)
-    terms = np.empty((len(trees.parent), 4))
-    evidence_terms(trees, forest.node_stats.moments[part], hyperparameters, lifetime, terms)
+    arrays = trees_of(forest.arrays, part)
+    terms = np.empty((len(arrays.parent), 4))
+    evidence_terms(arrays, forest.node_stats.moments[part], hyperparameters, lifetime, terms)
     squares = _squares(terms, mean_prior)
     prior = 0.5 - _remaining(hyperparameters.gamma_2, lifetime) + hyperparameters.noise
     gamma_1 = max(float(squares.mean()) / n, variance / prior)

@@ -115,10 +115,10 @@ class GaussianForest(GrowingForest[Gaussian]):
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        n = self._fitting(len(targets))
+        n = self._n_that_fit(len(targets))
         first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
         settings = (targets[:n], rates, self._growth_settings(), self._message_settings())
-        self._grow_batch(self._grow_some, first, targets[:n], settings, 2 * n - 1, n_jobs)
+        self._grow_batch(self._grow_part, first, targets[:n], settings, 2 * n - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
         if n < len(targets):
             self.extend(points[:, n:], targets[n:], rates[None])
@@ -208,7 +208,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         those of :meth:`prediction_settings`.
         """
         results = run_parallel(
-            self._predict_some,
+            self._predict_part,
             [
                 (
                     trees_of(self._arrays, part),
@@ -274,10 +274,10 @@ class GaussianForest(GrowingForest[Gaussian]):
             part = np.ascontiguousarray(points[:, start:end])
             for t in range(self.n_trees):
                 tree = slice(t, t + 1)
-                arrays, stats = trees_of(self._arrays, tree), trees_of(self._node_stats, tree)
+                arrays, node_stats = trees_of(self._arrays, tree), trees_of(self._node_stats, tree)
                 scale = float(tree_weights[t]), tolerance
                 one = points_of(part, tree)
-                self._kernels.weights(arrays, stats, one, rates, settings, scale, rows)
+                self._kernels.weights(arrays, node_stats, one, rates, settings, scale, rows)
             return rows
 
         return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)
@@ -309,11 +309,10 @@ class GaussianForest(GrowingForest[Gaussian]):
         return terms
 
     @classmethod
-    def _grow_some(
+    def _grow_part(
         cls,
-        forest: Tree,
-        values: Gaussian,
-        points: FloatArray,
+        arrays: Tree,
+        node_stats: Gaussian,
         targets: FloatArray,
         rates: FloatArray,
         growth: GrowthSettings,
@@ -321,18 +320,23 @@ class GaussianForest(GrowingForest[Gaussian]):
     ) -> tuple[Tree, Gaussian]:
         """Grow some of the trees: one worker's part of `build`."""
         no_classes = np.empty(0, dtype=np.int32)
-        sample_forest(forest, points, len(targets), rates, no_classes, growth)
-        cls._kernels.refresh(forest, values, targets, messages)
-        return forest, values
+        sample_forest(arrays, arrays.points, len(targets), rates, no_classes, growth)
+        cls._kernels.refresh(arrays, node_stats, targets, messages)
+        return arrays, node_stats
 
     @classmethod
-    def _predict_some(
-        cls, forest: Tree, values: Gaussian, points: FloatArray, rates: FloatArray, settings: Any
+    def _predict_part(
+        cls,
+        arrays: Tree,
+        node_stats: Gaussian,
+        points: FloatArray,
+        rates: FloatArray,
+        settings: Any,
     ) -> tuple[FloatArray, FloatArray]:
         """Predict with some of the trees: one worker's part of `predict`."""
-        means = np.empty((len(forest.counters), points.shape[1]))
+        means = np.empty((len(arrays.counters), points.shape[1]))
         variances = np.empty_like(means)
-        cls._kernels.predict(forest, values, points, rates, settings, means, variances)
+        cls._kernels.predict(arrays, node_stats, points, rates, settings, means, variances)
         return means, variances
 
     def _empty_stats(self, n_trees: int, n_dimensions: int) -> Gaussian:

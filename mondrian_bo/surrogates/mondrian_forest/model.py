@@ -340,8 +340,8 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
     def _weigh_features(self, points: FloatArray, targets: FloatArray) -> None:
         if not self._by_lengthscales:
-            trees, squares = self.forest.arrays, self.forest.node_stats.moments[:, :, SQUARES]
-            learnt = learnt_rates(trees, squares, squares / np.maximum(trees.size - 1, 1))
+            arrays, squares = self.forest.arrays, self.forest.node_stats.moments[:, :, SQUARES]
+            learnt = learnt_rates(arrays, squares, squares / np.maximum(arrays.size - 1, 1))
             self.scales.feature_weights = self._own_weights * learnt
             return
         mean, std = float(targets.mean()), float(targets.std())

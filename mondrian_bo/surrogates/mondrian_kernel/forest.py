@@ -16,8 +16,8 @@ from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import GrowthSettings, extend_forest, sample_forest
 from mondrian_bo.trees.layout import NONE
+from mondrian_bo.trees.lifetime_partitions import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.partition import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.tree import Tree, nodes_used, with_node_capacity
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
@@ -81,12 +81,12 @@ class PartitionForest(GrowingForest[NoStats]):
         self._start = n_points, self._arrays.stream.copy()
         self._targets = targets
         self.n_points = n_points
-        trees = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
-        trees = trees._replace(points=points)
+        arrays = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
+        arrays = arrays._replace(points=points)
         settings = (n_points, self.rates, self._growth_settings())
-        run_on_trees(_grow_chunk, (trees,), points, settings, n_jobs)
-        self._arrays = trees
-        self._set_node_capacity(nodes_used(trees))
+        run_on_trees(_grow_part, (arrays,), settings, n_jobs)
+        self._arrays = arrays
+        self._set_node_capacity(nodes_used(arrays))
         self.assign_cells(self.cell_lifetime)
 
     def extend(
@@ -208,13 +208,9 @@ class PartitionForest(GrowingForest[NoStats]):
             self._set_node_capacity(used + used // 4)
 
 
-def _grow_chunk(
-    trees: Tree,
-    points: FloatArray,
-    n_points: int,
-    rates: FloatArray,
-    settings: GrowthSettings,
+def _grow_part(
+    arrays: Tree, n_points: int, rates: FloatArray, settings: GrowthSettings
 ) -> tuple[Tree]:
     """Grow some of the trees: one worker's part of `PartitionForest.build`."""
-    sample_forest(trees, points, n_points, rates, _NO_CLASSES, settings)
-    return (trees,)
+    sample_forest(arrays, arrays.points, n_points, rates, _NO_CLASSES, settings)
+    return (arrays,)

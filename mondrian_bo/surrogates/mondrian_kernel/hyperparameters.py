@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
-from mondrian_bo.trees.partition import assign_cells
+from mondrian_bo.trees.lifetime_partitions import assign_cells
 
 _SMALLEST_VARIANCE = 1e-8
 """Least prior variance, for constant targets. The optimizer's targets have variances of about 1."""

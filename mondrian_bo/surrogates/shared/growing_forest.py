@@ -21,7 +21,7 @@ from mondrian_bo.trees.growth import NO_LIMIT, room_for_insertion
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
-    GROWTH,
+    CAPACITY_FACTOR,
     Tree,
     empty_forest,
     leaves_of,
@@ -126,7 +126,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         return self._targets[: self.n_points]
 
     @property
-    def importance(self) -> FloatArray:
+    def sample_weights(self) -> FloatArray:
         """The weights of the samples, shape (n,); empty if all are 1."""
         return self._importance[: self.n_points]
 
@@ -134,12 +134,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def samples(self) -> tuple[AnyArray, AnyArray, FloatArray]:
         """Points, targets and weights; after an interruption, at least those learnt before."""
         kept = self._regrown
-        return (self.points, self.targets, self.importance) if kept is None else kept
+        return (self.points, self.targets, self.sample_weights) if kept is None else kept
 
     @property
     def mass(self) -> float:
         """Total weight of the samples; O(n) if they have weights, else O(1)."""
-        return float(self.importance.sum()) if len(self._importance) else float(self.n_points)
+        return float(self.sample_weights.sum()) if len(self._importance) else float(self.n_points)
 
     @abstractmethod
     def extend(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
@@ -209,7 +209,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self.n_points = 0
 
     def _store(
-        self, points: AnyArray, targets: AnyArray, importance: FloatArray | None = None
+        self, points: AnyArray, targets: AnyArray, sample_weights: FloatArray | None = None
     ) -> int:
         """Store points and targets after the first `n_points`, and return their end.
 
@@ -220,16 +220,16 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self._make_room_for_points(end, len(points))
         self._points[:, start:end] = points
         self._targets[start:end] = targets
-        if importance is not None and len(self._importance) == 0:
+        if sample_weights is not None and len(self._importance) == 0:
             self._importance = np.ones(self._points.shape[1])
         if len(self._importance) > 0:
             self._importance = resized(self._importance, 0, self._points.shape[1])
-            self._importance[start:end] = 1.0 if importance is None else importance
+            self._importance[start:end] = 1.0 if sample_weights is None else sample_weights
         return end
 
     def _grow_batch(
         self,
-        grow_chunk: Callable[..., tuple[Any, ...]],
+        grow_part: Callable[..., tuple[Any, ...]],
         points: AnyArray,
         targets: AnyArray,
         settings: Sequence[object],
@@ -246,7 +246,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         arrays = arrays._replace(points=points)
         fields: Any = (resized(field, 1, capacity) for field in self._node_stats)
         node_stats = type(self._node_stats)(*fields)
-        run_on_trees(grow_chunk, (arrays, node_stats), points, settings, n_jobs)
+        run_on_trees(grow_part, (arrays, node_stats), settings, n_jobs)
         self._targets, self._arrays, self._node_stats = targets, arrays, node_stats
         self.n_points = n_points
 
@@ -264,7 +264,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """The largest number of nodes, as the kernels take it."""
         return NO_LIMIT if self.max_nodes is None else self.max_nodes
 
-    def _fitting(self, n_points: int) -> int:
+    def _n_that_fit(self, n_points: int) -> int:
         """Return how many of a first batch of points fit into every tree, > 0."""
         return n_points if self.max_nodes is None else min(n_points, (self.max_nodes + 1) // 2)
 
@@ -283,7 +283,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """Make room for one insertion after others, which add at most so many nodes."""
         used = nodes_used(self._arrays) + n_more
         if used + self._room > self._arrays.parent.shape[1]:
-            self._set_node_capacity(int(GROWTH * used) + 8 * self._room)
+            self._set_node_capacity(int(CAPACITY_FACTOR * used) + 8 * self._room)
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         if self.n_points == 0 and len(self._points) != n_views:
@@ -292,7 +292,9 @@ class GrowingForest(ABC, Generic[NodeStats]):
         room = min(self._points.shape[1], len(self._targets), self._arrays.next_point.shape[1])
         if n_points > room:
             # The first batch gets no spare capacity, because it may be the only one.
-            capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
+            capacity = (
+                int(CAPACITY_FACTOR * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
+            )
             points = resized(self._points, 1, capacity)
             arrays = self._with_room(self._arrays._replace(points=points), capacity)
             self._targets, self._arrays = resized(self._targets, 0, capacity), arrays

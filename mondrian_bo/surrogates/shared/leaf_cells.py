@@ -27,19 +27,19 @@ class LeafCells(NamedTuple):
     upper: FloatArray
 
 
-def leaf_cells(forest: Tree, tree: int) -> LeafCells:
+def leaf_cells(arrays: Tree, tree: int) -> LeafCells:
     """Return the cells of a tree of a forest; O(number of nodes times d)."""
-    n_nodes, d = int(forest.counters[tree, N_NODES]), forest.points.shape[2]
+    n_nodes, d = int(arrays.counters[tree, N_NODES]), arrays.points.shape[2]
     lower, upper = np.full((n_nodes, d), -np.inf), np.full((n_nodes, d), np.inf)
-    children, leaves = forest.children[tree], []
-    stack = [int(forest.counters[tree, ROOT])]
+    children, leaves = arrays.children[tree], []
+    stack = [int(arrays.counters[tree, ROOT])]
     while stack:
         node = stack.pop()
         left, right = int(children[node, LEFT]), int(children[node, RIGHT])
         if left == NONE:
             leaves.append(node)
             continue
-        dimension, threshold = forest.dimension[tree, node], forest.threshold[tree, node]
+        dimension, threshold = arrays.dimension[tree, node], arrays.threshold[tree, node]
         for child in (left, right):
             lower[child], upper[child] = lower[node], upper[node]
             stack.append(child)

@@ -94,7 +94,6 @@ def trees_of(arrays: Arrays, part: slice) -> Arrays:
 def run_on_trees(
     function: Callable[..., tuple[Any, ...]],
     state: Sequence[Any],
-    points: AnyArray,
     settings: Sequence[object],
     n_jobs: int | None,
 ) -> None:
@@ -103,12 +102,10 @@ def run_on_trees(
     Parameters
     ----------
     function : callable
-        ``function(*state, points, *settings)``, called with the state and the points of a slice. It
-        writes to the arrays of the state and returns the state.
+        ``function(*state, *settings)``, called with the state of a slice. It writes to the arrays
+        of the state and returns the state.
     state : sequence of NamedTuples of arrays
         With a leading axis of length T.
-    points : array of shape (1 or T, n, d)
-        The points, shared by all trees or one set for each.
     settings : sequence
         Further arguments, equal for all workers.
     n_jobs : int or None
@@ -116,14 +113,11 @@ def run_on_trees(
     """
     parts = split_trees(len(state[0][0]), n_jobs)
     if len(parts) == 1:
-        function(*state, points, *settings)
+        function(*state, *settings)
         return
     results = run_parallel(
         function,
-        [
-            (*(trees_of(arrays, part) for arrays in state), points_of(points, part), *settings)
-            for part in parts
-        ],
+        [(*(trees_of(arrays, part) for arrays in state), *settings) for part in parts],
     )
     for part, result in zip(parts, results, strict=True):
         for arrays, changed in zip(state, result, strict=True):

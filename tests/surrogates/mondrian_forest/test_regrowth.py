@@ -66,7 +66,7 @@ def test_weights_are_kept():
     for i in range(40):
         forest.partial_fit(X[i : i + 1], y[i : i + 1], [0, 1, 2], weights[i : i + 1])
     # A lifetime of next to nothing: one leaf, whose frequencies are those of the samples.
-    assert np.array_equal(forest.forest_.importance, weights)
+    assert np.array_equal(forest.forest_.sample_weights, weights)
     assert np.array_equal(forest.forest_.points[0], X)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mondrian_bo.shared.array_types import IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.trees.layout import LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.partition import arrange
+from mondrian_bo.trees.lifetime_partitions import arrange
 
 EMPTY = 0
 """The number of every cell without training points. Its weight is always 0."""
@@ -86,23 +86,23 @@ class CutSequence:
     """
 
     def __init__(self, forest: PartitionForest, n_training: int) -> None:
-        trees = forest.arrays
-        shape = trees.parent.shape
+        arrays = forest.arrays
+        shape = arrays.parent.shape
         self._order = np.empty((forest.n_trees, forest.n_points), dtype=np.int32)
         start, end = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
-        arrange(trees, self._order, start, end)
+        arrange(arrays, self._order, start, end)
         # The number of training points before each place of `order`.
         trained = np.zeros((forest.n_trees, forest.n_points + 1), dtype=np.int64)
         np.cumsum(self._order < n_training, axis=1, out=trained[:, 1:])
-        used = np.arange(shape[1]) < trees.counters[:, :1]
-        tree, node = np.nonzero(used & (trees.children[:, :, LEFT] != NONE))
+        used = np.arange(shape[1]) < arrays.counters[:, :1]
+        tree, node = np.nonzero(used & (arrays.children[:, :, LEFT] != NONE))
         holds = trained[tree, end[tree, node]] > trained[tree, start[tree, node]]
         tree, node = tree[holds], node[holds]
-        by_time = np.argsort(trees.split_time[tree, node], kind="stable")
+        by_time = np.argsort(arrays.split_time[tree, node], kind="stable")
         self._tree, node = tree[by_time], node[by_time]
-        self.times = trees.split_time[self._tree, node]
-        left = trees.children[self._tree, node, LEFT]
-        right = trees.children[self._tree, node, RIGHT]
+        self.times = arrays.split_time[self._tree, node]
+        left = arrays.children[self._tree, node, LEFT]
+        right = arrays.children[self._tree, node, RIGHT]
         self._start, self._middle = start[self._tree, left], end[self._tree, left]
         self._end = end[self._tree, right]
         in_left = trained[self._tree, self._middle] > trained[self._tree, self._start]
@@ -110,7 +110,7 @@ class CutSequence:
         self._cells = np.empty((len(node), 3), dtype=np.int64)
         cell_of = np.zeros(shape, dtype=np.int64)
         roots = np.arange(forest.n_trees)
-        cell_of[roots, trees.counters[:, ROOT]] = 1 + roots
+        cell_of[roots, arrays.counters[:, ROOT]] = 1 + roots
         self.n_numbers = _number_parts(
             self._tree, node, left, right, in_left, in_right, cell_of, self._cells
         )

@@ -13,7 +13,7 @@ from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
 from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime, check_criterion
-from mondrian_bo.trees.partition import assign_cells
+from mondrian_bo.trees.lifetime_partitions import assign_cells
 
 Criterion = Literal["validation_error", "log_marginal_likelihood"]
 """What a choice of lifetimes minimises or maximises."""

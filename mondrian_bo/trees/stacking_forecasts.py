@@ -29,19 +29,19 @@ VARIANCE = N_FORECASTS
 
 
 @njit(**INNER)
-def forecast_point(tree, stats, points, point, rates, step, row):  # type: ignore[no-untyped-def]
+def forecast_point(tree, node_stats, points, point, rates, step, row):  # type: ignore[no-untyped-def]
     """Write the four forecasts of a real target at a point, and the variance of the first."""
     node = tree.counters[ROOT]
-    mean, variance = first_moments(tree, stats)
+    mean, variance = first_moments(tree, node_stats)
     offset, time_above, x = mean, 0.0, points[point]
     # What has not ended above a node, for each of the first three forecasts.
     split_all, all_prunings, split_leaf = 1.0, 1.0, 1.0
     first, second, third, square = 0.0, 0.0, 0.0, 0.0
     while True:
         variance_above = variance
-        mean, variance = node_moments(tree, stats, node, mean, variance)
+        mean, variance = node_moments(tree, node_stats, node, mean, variance)
         gap = mean - offset
-        stop = stop_share(tree, stats, node, step)
+        stop = stop_share(tree, node_stats, node, step)
         separated = 0.0
         if len(rates) > 0:
             distance = distance_outside(tree, node, rates, points, point)
@@ -66,10 +66,10 @@ def forecast_point(tree, stats, points, point, rates, step, row):  # type: ignor
 
 
 @njit(**COUNTING)
-def forecast_points(forest, stats, points, rates, step, result):  # type: ignore[no-untyped-def]
+def forecast_points(forest, node_stats, points, rates, step, result):  # type: ignore[no-untyped-def]
     """Write the forecasts of every tree, shape (T, m, 5), at points of shape (1 or T, m, d)."""
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
+        tree, own = tree_at(forest, t), aggregation_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         for i in range(own_points.shape[0]):
             forecast_point(tree, own, own_points, i, rates, step, result[t, i])
