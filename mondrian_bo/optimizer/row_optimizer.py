@@ -179,9 +179,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,). Numeric
-            entries are below 0 or above 1 where a trial is older than the present, narrower range.
-            Suggestions stay within the space.
+            Encoded points, each as ``space.to_unit(params)`` gives it. Numbers of a former, wider
+            range are below 0 or above 1. Suggestions stay within the space.
         values : float64 array of shape (m,) or (m, K)
             Their values; NaN for trials that failed.
         constraints : float64 array of shape (m, q) or None, default=None
@@ -189,8 +188,9 @@ class RowOptimizer(Transactional[OptimizerState]):
         errors : float64 array of shape (m, K + q) or None, default=None
             Standard errors of values and constraints, see :class:`KnownNoise`; NaN where unknown.
         nan_is_failure : bool, default=True
-            Whether NaN means that a trial failed. Otherwise its values are not known: it is not
-            suggested again, and its constraints are learnt.
+            Whether a value of NaN means that a trial failed, and a constraint of NaN that it holds.
+            Otherwise a trial without a value is not suggested again but has not failed, and one
+            without the value of a constraint cannot be the incumbent.
         costs : float64 array of shape (m,) or None, default=None
             Costs of the trials, in any unit; NaN where unknown. They count with a fidelity.
         weighs : bool, default=True
@@ -239,12 +239,12 @@ class RowOptimizer(Transactional[OptimizerState]):
         constraints as observed, with their errors, shape (m, K + q, 2).
         """
         is_known = ~np.isnan(values).any(axis=1)
-        eligible = None
+        eligible = None if nan_is_failure else ~np.isnan(constraints).any(axis=1)
         if not np.isnan(constraints).all():
             if self._constraints is None:
                 self._constraints = self._factory.new_constraints()
             own = None if observed is None else observed[:, len(self.directions) :]
-            eligible = self._constraints.tell(rows, constraints, own)
+            eligible = self._constraints.tell(rows, constraints, own, nan_is_failure)
         if observed is not None:
             signs = np.column_stack([self._signs, np.ones_like(self._signs)])
             observed = observed[:, : len(signs)] * signs

@@ -93,18 +93,30 @@ class Constraints:
         return self._rows
 
     def tell(
-        self, rows: FloatArray, values: FloatArray, observed: FloatArray | None = None
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        observed: FloatArray | None = None,
+        nan_holds: bool = True,
     ) -> BoolArray:
         """Store the values of trials, O(1) each; see :meth:`OutcomeModels.tell`.
 
         Trials without a known value are left out.
 
+        Parameters
+        ----------
+        rows, values, observed
+            See :meth:`OutcomeModels.tell`.
+        nan_holds : bool, default=True
+            Whether a constraint whose value is not known counts as satisfied.
+
         Returns
         -------
         bool array of shape (m,)
-            Which trials satisfy all constraints whose values are known.
+            Which trials satisfy all constraints.
         """
-        feasible = np.asarray(~(values > 0.0).any(axis=1))
+        satisfied = ~(values > 0.0) if nan_holds else values <= 0.0
+        feasible = np.asarray(satisfied.all(axis=1))
         is_known = ~np.isnan(values).all(axis=1)
         rows, values = rows[is_known], values[is_known]
         if observed is not None:

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
     constraints : float64 array of shape (m, q)
         Values of the constraints; NaN where unknown.
     nan_is_failure : bool
-        Whether NaN means that a trial failed.
+        What NaN means; see `RowOptimizer.tell_rows`.
     observed : float64 array of shape (m, K + q, 2) or None, default=None
         With known standard errors, values and constraints as observed, and these errors.
     """

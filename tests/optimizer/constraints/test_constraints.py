@@ -98,6 +98,28 @@ def test_values_may_be_missing_and_constraints_may_appear_later():
     assert probability[0] > 0.9 and (probability[1:] < 0.1).all()
 
 
+@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_unmeasured_trials_are_no_incumbents_where_nan_is_no_failure(n_constraints, is_first):
+    """The best trial lacks a constraint; it was told before or after the first measured ones."""
+    names = ["c", "d"][:n_constraints]
+    rows = SQUARE.sample(12, np.random.default_rng(1))
+    best, measured = np.zeros((1, 2)), np.full((12, n_constraints), -0.1)
+    unmeasured = np.array([[-0.1, np.nan][-n_constraints:]])
+    for nan_is_failure in (True, False):
+        optimizer = MondrianOptimizer(SQUARE, constraints=names, seed=0)
+        batches = [(rows, measured), (best, unmeasured)]
+        for points, constraints in reversed(batches) if is_first else batches:
+            optimizer.tell_rows(
+                points, points.sum(axis=1), constraints, nan_is_failure=nan_is_failure
+            )
+        incumbent, _, is_eligible = optimizer._search.trials.best()
+        assert is_eligible
+        expected = best[0] if nan_is_failure else rows[rows.sum(axis=1).argmin()]
+        np.testing.assert_array_equal(incumbent, expected)
+        assert np.isfinite(optimizer.predict([{"x": 0.5, "y": 0.5}])[0]).all()
+
+
 def test_feasibility_is_unknown_while_no_constraint_has_a_value():
     optimizer = MondrianOptimizer(SQUARE, constraints=["c"], seed=0)
     for _ in range(2):
