@@ -87,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "study", nargs="?", help="name of the study; not needed where the storage has only one"
     )
+    report.add_argument(
+        "--fidelity",
+        metavar="NAME[=TARGET]",
+        help="the parameter that is a fidelity, if there is one: storages do not have it",
+    )
     report.add_argument("--out", type=Path, help="the file (default: STUDY.html)")
     report.add_argument(
         "--interactive",
@@ -345,9 +350,12 @@ def _report(arguments: argparse.Namespace) -> int:
     plotly with --interactive.
     """
     from mondrian_bo.integrations.optuna.report import html_report
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
     from mondrian_bo.integrations.optuna.stored_study import load_study
 
     study = load_study(arguments.storage, arguments.study)
+    if arguments.fidelity is not None:
+        study.sampler = MondrianSampler(fidelity=_fidelity(arguments.fidelity))
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)
     # A name of Optuna may be longer than that of a file.
     safe = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")
@@ -360,6 +368,17 @@ def _report(arguments: argparse.Namespace) -> int:
     out.write_text(page, encoding="utf-8")
     print(out)
     return 0
+
+
+def _fidelity(text: str) -> str | dict[str, float]:
+    """Return the name in ``NAME``, or name and target of ``NAME=TARGET``."""
+    name, separator, target = text.rpartition("=")
+    if not separator:
+        return text
+    try:
+        return {name: float(target)}
+    except ValueError:
+        raise ValueError(f"--fidelity {text}: the target {target!r} is no number.") from None
 
 
 def _print(text: str) -> None:

@@ -239,7 +239,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         constraints as observed, with their errors, shape (m, K + q, 2).
         """
         is_known = ~np.isnan(values).any(axis=1)
-        eligible = None if nan_is_failure else ~np.isnan(constraints).any(axis=1)
+        eligible = None if nan_is_failure else np.asarray(~np.isnan(constraints).any(axis=1))
         if not np.isnan(constraints).all():
             if self._constraints is None:
                 self._constraints = self._factory.new_constraints()

@@ -11,7 +11,7 @@ from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.readable_sampler import fidelity_of
+from mondrian_bo.integrations.optuna.readable_sampler import fidelity_name_of
 from mondrian_bo.integrations.optuna.study.comparable_trials import fidelity_key
 from mondrian_bo.integrations.optuna.study.study_curves import (
     StudyCurves,
@@ -161,7 +161,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         RuntimeError
             If the study has several objectives, as with Optuna's pruners.
         """
-        name = fidelity_of(study)
+        name = fidelity_name_of(study)
         purpose = () if name is None else (name,)
         with self._lock:
             reader = self._recall(study, partial(_CurveReader, self._settings, name), *purpose)

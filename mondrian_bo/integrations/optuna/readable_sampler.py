@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -15,6 +15,9 @@ from mondrian_bo.integrations.optuna.study.study_checks import check_study
 from mondrian_bo.integrations.optuna.study_model import StudyModel
 from mondrian_bo.shared.argument_checks import check_number
 from mondrian_bo.shared.array_types import FloatArray
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
 
 
 class StudyPrediction(NamedTuple):
@@ -40,8 +43,8 @@ class ReadableSampler(BaseSampler):
     """A sampler with a model of the study that can be read."""
 
     @property
-    def fidelity_name(self) -> str | None:
-        """Name of the parameter that is the fidelity; None if the sampler has none."""
+    def fidelity(self) -> FidelityChoice | None:
+        """Name of the parameter that is the fidelity, or name and target; None if there is none."""
         return None
 
     @abstractmethod
@@ -126,10 +129,16 @@ def check_reader(sampler: object) -> None:
         raise TypeError(f"`sampler` must be a MondrianSampler or None, got {sampler!r}.")
 
 
-def fidelity_of(study: optuna.Study) -> str | None:
-    """Return the name of the fidelity of the study's sampler; None if it has none."""
+def fidelity_of(study: optuna.Study) -> FidelityChoice | None:
+    """Return the fidelity of the study's sampler; None if it has none."""
     sampler, _ = unwrapped(study)
-    return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
+    return sampler.fidelity if isinstance(sampler, ReadableSampler) else None
+
+
+def fidelity_name_of(study: optuna.Study) -> str | None:
+    """Return the name of the fidelity of the study's sampler; None if it has none."""
+    fidelity = fidelity_of(study)
+    return next(iter(fidelity)) if isinstance(fidelity, Mapping) else fidelity
 
 
 def model_of(study: optuna.Study, fallback: ReadableSampler) -> StudyModel:

@@ -7,6 +7,7 @@ import html
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,8 +31,10 @@ from mondrian_bo.integrations.optuna.plots.model import (
     read_importance,
     slice_data,
 )
+from mondrian_bo.integrations.optuna.readable_sampler import fidelity_of
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.suggestions.study_fidelity import best_at_target
 from mondrian_bo.integrations.optuna.terminator import stored_estimate
 
 _MOST_SLICES = 8
@@ -178,12 +181,17 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
         n_feasible = sum(is_feasible(trial) for trial in complete)
         parts.append(f"<p>{n_feasible} of {len(complete)} complete trials are feasible.</p>")
     if complete and len(study.directions) == 1:
-        try:
-            rows.append(("best value", study.best_trial))
-            rows.append(("best expected value", robust_best(study)))
-        except ValueError:
-            # No trial is feasible, or none has a finite value.
-            pass
+        fidelity = fidelity_of(study)
+        finders: list[tuple[str, Callable[[], optuna.trial.FrozenTrial]]] = [
+            ("best value", lambda: study.best_trial),
+            ("best expected value", lambda: robust_best(study)),
+        ]
+        if fidelity is not None:
+            finders.insert(0, ("best at the target", lambda: best_at_target(study, fidelity)))
+        for label, find in finders:
+            # There may be no feasible trial, none at the target, or none with a finite value.
+            with suppress(ValueError):
+                rows.append((label, find()))
     elif complete:
         front = sorted(study.best_trials, key=lambda trial: trial.values)
         if len(front) > _MOST_ON_FRONT:

@@ -201,9 +201,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         RemembersStudies.__init__(self)
 
     @property
-    def fidelity_name(self) -> str | None:
-        """Name of the parameter that is the fidelity; None if the sampler has none."""
-        return None if self._fidelity is None else self._fidelity.name
+    def fidelity(self) -> FidelityChoice | None:
+        """The argument `fidelity`; None if there is none."""
+        return None if self._fidelity is None else self._fidelity.choice
 
     def reseed_rng(self) -> None:
         """Do nothing: draws depend on the seed and the trial's number, which no workers share."""
@@ -400,7 +400,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if self._is_random:
             # Studies of one sampler without a seed differ.
             entropy = [*entropy, zlib.crc32(study.study_name.encode())]
-        return ToldStudy(entropy, self.fidelity_name, *extras)
+        name = None if self._fidelity is None else self._fidelity.name
+        return ToldStudy(entropy, name, *extras)
 
 
 def _is_taken(

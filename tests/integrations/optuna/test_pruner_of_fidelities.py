@@ -131,5 +131,5 @@ def test_pruned_trials_are_predicted_from_trials_of_their_fidelity(is_wrapped) -
 
 
 def test_a_sampler_says_what_its_fidelity_is() -> None:
-    assert MondrianSampler(fidelity={"n": 3}).fidelity_name == "n"
-    assert MondrianSampler().fidelity_name is None
+    assert MondrianSampler(fidelity={"n": 3}).fidelity == {"n": 3}
+    assert MondrianSampler().fidelity is None

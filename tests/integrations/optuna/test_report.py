@@ -15,7 +15,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mondrian_bo import plotting
+from mondrian_bo import MondrianSampler, plotting
 from mondrian_bo.cli import main
 from mondrian_bo.integrations.optuna import importance
 from mondrian_bo.integrations.optuna.report import html_report
@@ -168,6 +168,35 @@ def test_a_large_front_is_shown_in_parts_over_its_whole_range(n_trials, n_shown)
     values = [trial.values[0] for trial in study.trials]
     assert shown == sorted(shown) and (shown[0], shown[-1]) == (min(values), max(values))
     assert ("20 of 30 trials on the front" in page) == (n_shown < n_trials)
+
+
+def test_the_best_trial_at_the_target_of_a_fidelity_is_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def objective(trial):
+        n_epochs = trial.suggest_int("n_epochs", 1, 50)
+        return (trial.suggest_float("x", 0, 1) - 0.3) ** 2 + n_epochs / 50
+
+    def bests(*options):
+        out = tmp_path / "page.html"
+        assert main(["report", storage, "s", "--out", str(out), *options]) == 0
+        return re.findall(r'<tr><td>([^<]*)</td><td class="number">(\d+)', out.read_text())
+
+    storage = f"sqlite:///{tmp_path / 'studies.db'}"
+    sampler = MondrianSampler(seed=0, fidelity={"n_epochs": 40})
+    study = optuna.create_study(storage=storage, study_name="s", sampler=sampler)
+    study.enqueue_trial({"n_epochs": 1, "x": 0.4})
+    study.enqueue_trial({"n_epochs": 50, "x": 0.2})
+    study.optimize(objective, n_trials=2)
+    plain = bests()
+    assert plain[0] == ("best value", "0")
+    assert bests("--fidelity", "n_epochs=40") == plain, "no trial at the target"
+    assert bests("--fidelity", "n_epochs") == [("best at the target", "1"), *plain]
+    study.enqueue_trial({"n_epochs": 40, "x": 0.4})
+    study.optimize(objective, n_trials=1)
+    assert bests("--fidelity", "n_epochs=40")[0] == ("best at the target", "2")
+    assert main(["report", storage, "s", "--fidelity", "n_epochs=all"]) == 2
+    assert "the target 'all' is no number" in capsys.readouterr().err
 
 
 def test_one_decomposition_of_each_objective(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
     shown_unit,
 )
-from mondrian_bo.integrations.optuna.readable_sampler import fidelity_of
+from mondrian_bo.integrations.optuna.readable_sampler import fidelity_name_of
 from mondrian_bo.integrations.optuna.study.comparable_trials import ComparableTrials
 from mondrian_bo.integrations.optuna.study.study_checks import (
     check_single_objective,
@@ -242,7 +242,10 @@ def predicted_ends(
     if not unfinished or n_predicted < 1:
         return result
     known = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    complete, models = ComparableTrials(known, fidelity_of(study)), dict[str | None, StudyCurves]()
+    complete, models = (
+        ComparableTrials(known, fidelity_name_of(study)),
+        dict[str | None, StudyCurves](),
+    )
     for trial in unfinished:
         key, group = complete.group_of(trial)
         if key not in models:

@@ -77,6 +77,11 @@ class StudyFidelity:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _checked=WeakSet())
 
+    @property
+    def choice(self) -> FidelityChoice:
+        """The name, or name and target."""
+        return self.name if self._target is None else {self.name: self._target}
+
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the study has several objectives."""
         check_argument_fits(study, "fidelity")
@@ -86,9 +91,7 @@ class StudyFidelity:
 
         The space lacks parameters that had a single value so far.
         """
-        if self.name not in space:
-            return None
-        return self.name if self._target is None else {self.name: self._target}
+        return self.choice if self.name in space else None
 
     def first_value(
         self, number: int, name: str, distribution: BaseDistribution, default: Any
