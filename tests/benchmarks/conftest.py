@@ -19,3 +19,9 @@ def runs_in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "_worker_pool", lambda n_jobs: ThreadPoolExecutor(1))
         yield
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do the same for a single test."""
+    monkeypatch.setattr(runner, "_worker_pool", lambda n_jobs: ThreadPoolExecutor(1))
