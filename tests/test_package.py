@@ -150,10 +150,10 @@ def _within(name: str, prefixes: tuple[str, ...]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
-def _imports(module: str, source: str, is_package: bool) -> set[str]:
+def _imports(module: str, tree: ast.AST, is_package: bool) -> set[str]:
     """Absolute dotted names that a module imports, relative imports resolved."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -167,12 +167,16 @@ def _imports(module: str, source: str, is_package: bool) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def imports() -> dict[str, set[str]]:
+def trees() -> dict[Path, ast.Module]:
+    """Return the parsed source of each module."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+@pytest.fixture(scope="module")
+def imports(trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
     return {
-        _dotted(path): _imports(
-            _dotted(path), path.read_text(encoding="utf-8"), path.name == "__init__.py"
-        )
-        for path in MODULES
+        _dotted(path): _imports(_dotted(path), tree, path.name == "__init__.py")
+        for path, tree in trees.items()
     }
 
 
@@ -186,7 +190,7 @@ def imports() -> dict[str, set[str]]:
     ],
 )
 def test_imports_are_read(module: str, source: str, is_package: bool, expected: set[str]) -> None:
-    assert _imports(module, source, is_package) == expected
+    assert _imports(module, ast.parse(source), is_package) == expected
 
 
 def test_every_module_has_a_room() -> None:
@@ -276,14 +280,10 @@ def test_frameworks_stay_outside(
     assert not offenders
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_dotted)
-def test_optional_packages_are_imported_late(path: Path) -> None:
-    """No extra is needed to import a module: what is optional is imported inside functions."""
-    if _dotted(path).startswith(AX_ALLOWED):
-        return
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _imported_early(module: str, tree: ast.Module) -> set[str]:
+    """Absolute dotted names that a module imports outside of functions and of type checking."""
     waiting: list[ast.AST] = list(tree.body)
-    at_import: set[str] = set()
+    found: set[str] = set()
     while waiting:
         node = waiting.pop()
         late = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
@@ -292,8 +292,21 @@ def test_optional_packages_are_imported_late(path: Path) -> None:
         if not late:
             waiting.extend(ast.iter_child_nodes(node))
             if isinstance(node, ast.Import | ast.ImportFrom):
-                at_import |= _imports(_dotted(path), ast.unparse(node), False)
-    assert not [n for n in at_import if _within(n, ("matplotlib", "pandas", "cmaes", "torch"))]
+                found |= _imports(module, node, False)
+    return found
+
+
+def test_optional_packages_are_imported_late(trees: dict[Path, ast.Module]) -> None:
+    """No extra is needed to import a module: what is optional is imported inside functions."""
+    optional = ("matplotlib", "pandas", "cmaes", "torch")
+    offenders = {
+        (_dotted(path), name)
+        for path, tree in trees.items()
+        if not _dotted(path).startswith(AX_ALLOWED)
+        for name in _imported_early(_dotted(path), tree)
+        if _within(name, optional)
+    }
+    assert not offenders
 
 
 # Private attributes -------------------------------------------------------------------------------
@@ -360,11 +373,11 @@ def test_private_names_are_read(source: str, expected: set[str]) -> None:
     assert _foreign_private(ast.parse(source)) == expected
 
 
-def test_private_attributes_stay_private() -> None:
+def test_private_attributes_stay_private(trees: dict[Path, ast.Module]) -> None:
     found = {
         (_dotted(path), name)
-        for path in MODULES
-        for name in _foreign_private(ast.parse(path.read_text(encoding="utf-8"))) - NAMED_TUPLE
+        for path, tree in trees.items()
+        for name in _foreign_private(tree) - NAMED_TUPLE
     }
     assert not [(module, name) for module, name in found if name not in FOREIGN_PRIVATE]
     assert {name for _, name in found} == FOREIGN_PRIVATE, "an exception that is not needed"
@@ -375,14 +388,13 @@ def test_private_attributes_stay_private() -> None:
 MOST_POSITIONAL = 8
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_dotted)
-def test_signatures_are_short(path: Path) -> None:
+def test_signatures_are_short(trees: dict[Path, ast.Module]) -> None:
     """Settings that travel together are one object; keyword-only parameters do not count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     numbers = {
-        node.name: len(node.args.posonlyargs)
+        (_dotted(path), node.name): len(node.args.posonlyargs)
         + len(node.args.args)
         - any(argument.arg in ("self", "cls") for argument in node.args.args[:1])
+        for path, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
     }
@@ -411,6 +423,6 @@ def _undocumented(body: list[ast.stmt]) -> list[str]:
     return missing + run
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_dotted)
-def test_constants_have_docstrings(path: Path) -> None:
-    assert not _undocumented(ast.parse(path.read_text(encoding="utf-8")).body)
+def test_constants_have_docstrings(trees: dict[Path, ast.Module]) -> None:
+    missing = {_dotted(path): _undocumented(tree.body) for path, tree in trees.items()}
+    assert not {module: names for module, names in missing.items() if names}

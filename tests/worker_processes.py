@@ -5,6 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
+from multiprocessing import forkserver
+from unittest import mock
 
 import optuna
 from optuna.storages import JournalStorage, RDBStorage
@@ -21,6 +24,9 @@ def processes():
     """Return a context of processes that are copied from one with loaded and compiled code."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["worker_warm_up"])
+    # A server that cannot import the module says nothing, and does not look in pytest's folders.
+    with mock.patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(sys.path)}):
+        forkserver.ensure_running()
     return context
 
 

@@ -6,5 +6,6 @@ import optuna
 from worker_processes import bowl, finite, new_sampler
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-for objective in (bowl, finite):
-    optuna.create_study(sampler=new_sampler()).optimize(objective, n_trials=6)
+# A database in memory: its libraries are loaded too, and no worker shares a file with it.
+for storage, objective in (("sqlite://", bowl), (None, finite)):
+    optuna.create_study(storage=storage, sampler=new_sampler()).optimize(objective, n_trials=6)

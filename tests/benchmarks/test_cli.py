@@ -31,6 +31,7 @@ def test_run_and_report(tmp_path, capsys, monkeypatch):
         assert (tmp_path / f"{problem}.png").exists()
 
 
+@pytest.mark.usefixtures("run_here")
 def test_failed_runs_show(tmp_path, capsys):
     (tmp_path / "branin").mkdir()
     (tmp_path / "branin" / "random").write_text("in the way")
@@ -89,6 +90,7 @@ def test_default_samplers(tmp_path, capsys, monkeypatch):
     assert "suite of problems (default: default)" in text
 
 
+@pytest.mark.usefixtures("run_here")
 def test_what_is_given_twice_runs_once(tmp_path, capsys):
     arguments = ["bench", "run", "--problems", "branin, branin", "--samplers", "random,random"]
     arguments += ["--seeds", "1", "--trials", "2", "--out", str(tmp_path)]
@@ -96,6 +98,7 @@ def test_what_is_given_twice_runs_once(tmp_path, capsys):
     assert "1/1" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("run_here")
 def test_half_of_the_problems(tmp_path):
     arguments = ["bench", "run", "--problems", "mixed6,integer,deep_tree", "--half", "held-out"]
     arguments += ["--samplers", "random", "--seeds", "1", "--trials", "2"]
@@ -103,6 +106,7 @@ def test_half_of_the_problems(tmp_path):
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"integer", "deep_tree"}
 
 
+@pytest.mark.usefixtures("run_here")
 def test_a_sampler_with_settings_is_one_of_its_own(tmp_path, capsys):
     name = "tpe:multivariate=False,n_startup_trials=3,group=False"
     arguments = ["bench", "run", "--problems", "branin", "--seeds", "1", "--trials", "6"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
@@ -33,18 +34,25 @@ N_DONE = 5
 """Trials before the one in which the worker is killed; the model is in use."""
 
 
-def kill_a_worker(path, **settings):
-    victim = processes().Process(target=die_in_a_trial, args=(path, N_DONE, settings))
-    victim.start()
-    victim.join(PATIENCE)
-    assert victim.exitcode == -signal.SIGKILL
+HEARTBEAT = {"heartbeat_interval": 1, "grace_period": 1}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Return a folder of studies whose only worker is dead: with a heartbeat, and without."""
+    folder = tmp_path_factory.mktemp("killed")
+    for name, settings in (("study.db", {}), ("journal.log", {}), ("beat.db", HEARTBEAT)):
+        arguments = (folder / name, N_DONE, settings)
+        victim = processes().Process(target=die_in_a_trial, args=arguments)
+        victim.start()
+        victim.join(PATIENCE)
+        assert victim.exitcode == -signal.SIGKILL
+    return folder
 
 
 @pytest.mark.parametrize("name", ["study.db", "journal.log"])
-def test_without_a_heartbeat_the_trial_counts_as_running(tmp_path, name):
-    path = tmp_path / name
-    kill_a_worker(path)
-    study = join(path)
+def test_without_a_heartbeat_the_trial_counts_as_running(killed, name):
+    study = join(killed / name)
     study.optimize(bowl, n_trials=4)
     assert states(study) == {TrialState.COMPLETE: N_DONE + 4, TrialState.RUNNING: 1}
     check(study, N_DONE + 4)
@@ -57,14 +65,14 @@ def test_without_a_heartbeat_the_trial_counts_as_running(tmp_path, name):
 
 
 @pytest.mark.parametrize("retries", [False, True])
-def test_with_a_heartbeat(tmp_path, retries):
-    path = tmp_path / "study.db"
-    heartbeat = {"heartbeat_interval": 1, "grace_period": 1}
-    kill_a_worker(path, **heartbeat)
-    if retries:
-        heartbeat["heartbeat_stale_trial_callback"] = RetryHeartbeatStaleTrialCallback()
-    study = join(path, **heartbeat)
-    time.sleep(2.5)
+def test_with_a_heartbeat(killed, tmp_path, retries):
+    callback = RetryHeartbeatStaleTrialCallback() if retries else None
+    # With the journal of the database, if its writer died while it wrote.
+    for path in killed.glob("beat.db*"):
+        shutil.copy(path, tmp_path)
+    study = join(tmp_path / "beat.db", **HEARTBEAT, heartbeat_stale_trial_callback=callback)
+    # The trial is stale two seconds after its worker's last sign of life.
+    time.sleep(max(0.0, (killed / "beat.db").stat().st_mtime + 2.5 - time.time()))
     study.optimize(bowl, n_trials=4)
     assert states(study) == {TrialState.COMPLETE: N_DONE + 4, TrialState.FAIL: 1}
     killed, *later = study.trials[N_DONE:]

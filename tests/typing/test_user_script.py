@@ -21,6 +21,7 @@ ignore_errors = True
 [mypy-alembic.*,ax.*,cmaes.*,IPython.*,joblib.*,matplotlib.*,moocore.*,numba.*,pandas.*,plotly.*,\
 river.*,sklearn.*,sqlalchemy.*,torch.*]
 follow_imports = skip
+follow_imports_for_stubs = True
 ignore_missing_imports = True
 """
 

@@ -12,6 +12,8 @@ from mondrian_bo.benchmarks.problems import any_problem, get_problem
 from mondrian_bo.benchmarks.report.document import write_report
 from mondrian_bo.cli import main
 
+pytestmark = pytest.mark.usefixtures("runs_in_this_process")
+
 KEPT = Path(__file__).parents[3] / "docs" / "results"
 
 # A table with its optimum, noise (the best value may rise), an optimum that is not known, and
@@ -20,7 +22,7 @@ PROBLEMS = ("svm_grid", "shifted_branin_noisy", "real_support_vectors", "mw7")
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
+def directory(tmp_path_factory, runs_in_this_process):
     directory = tmp_path_factory.mktemp("results")
     assert not run_benchmark(PROBLEMS, ["random", "tpe"], range(2), directory, n_trials=20)
     return directory
@@ -142,28 +144,23 @@ def test_runs_of_a_program_with_tables_of_its_own(tmp_path, line):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "contents"),
     [
-        ("branin/random/0.jsonl", b'{"number": 0, "par'),
-        ("branin/random/0.jsonl", b""),
-        ("branin/random/0.jsonl", b"\xff\xfe"),
-        ("branin/random/0.jsonl", b"[1]\n"),
-        ("branin/random/0.jsonl", b'{"numbr": 0}\n'),
-        ("branin/random/zero.jsonl", b""),
-        ("branin/problem.json", b"{"),
-        ("branin/problem.json", b"{}"),
-        ("meta.json", b"3"),
-        ("meta.json", b"{"),
-        ("meta.json", b"{}"),
-        ("meta.json", b"[1]"),
-        ("meta.json", b'[{"a": 1}]'),
+        (
+            "branin/random/0.jsonl",
+            [b'{"number": 0, "par', b"", b"\xff\xfe", b"[1]\n", b'{"numbr": 0}\n'],
+        ),
+        ("branin/random/zero.jsonl", [b""]),
+        ("branin/problem.json", [b"{", b"{}"]),
+        ("meta.json", [b"3", b"{", b"{}", b"[1]", b'[{"a": 1}]']),
     ],
 )
-def test_damaged_files_are_named(tmp_path, capsys, name, content):
+def test_damaged_files_are_named(tmp_path, capsys, name, contents):
     assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
-    (tmp_path / name).write_bytes(content)
-    assert main(["bench", "report", str(tmp_path)]) == 2
-    assert f"error: {tmp_path / name} is not what `mondrian-bo" in capsys.readouterr().err
+    for content in contents:
+        (tmp_path / name).write_bytes(content)
+        assert main(["bench", "report", str(tmp_path)]) == 2
+        assert f"error: {tmp_path / name} is not what `mondrian-bo" in capsys.readouterr().err
     (tmp_path / name).unlink()
     assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
     assert main(["bench", "report", str(tmp_path)]) == 0

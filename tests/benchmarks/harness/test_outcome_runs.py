@@ -109,6 +109,7 @@ def test_problems_without_their_package_are_left_out_with_a_notice(monkeypatch):
         installed_problems(["bnh"], notices.append)
 
 
+@pytest.mark.usefixtures("run_here")
 def test_commands(tmp_path, capsys):
     run = ["bench", "run", "--problems", "bnh,constrained_hartmann6", "--samplers", "random,nsga2"]
     assert main([*run, "--seeds", "2", "--trials", "12", "--out", str(tmp_path / "a")]) == 0

@@ -15,7 +15,8 @@ def few_trials(monkeypatch):
     monkeypatch.setattr(suggestions, "_TIMED", 3)
 
 
-@pytest.mark.parametrize("space", suggestions.SPACES)
+# Spaces of more floats grow in `test_tables_are_written`.
+@pytest.mark.parametrize("space", ["5 floats", "10 mixed parameters", "3 branches of 3 floats"])
 def test_a_study_grows(space):
     storage = optuna.storages.InMemoryStorage()
     maximize = search.maximize
@@ -48,7 +49,7 @@ def test_running_trials_are_counted():
 
 
 def test_a_worker_holds_its_trials():
-    time, memory = suggestions.joining(300)
+    time, memory = suggestions.joining(100)
     assert time.baseline is not None and time.ours > 0.0
     # A row of ten floats and its value are 88 bytes.
     assert memory.unit == "B/trial" and 88 < memory.ours < 100_000
@@ -57,6 +58,7 @@ def test_a_worker_holds_its_trials():
 def test_tables_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(suggestions, "_IN_MEMORY", (10, 100_000))
     monkeypatch.setattr(suggestions, "_IN_DATABASES", (10,))
+    monkeypatch.setattr(suggestions, "_SEEDS", 1)
     row = suggestions.time_row("row", suggestions.Cost(1, 1))
     monkeypatch.setattr(suggestions, "beside_running", lambda *_: row)
     suggestions.run(Namespace(out=tmp_path, trials=10))

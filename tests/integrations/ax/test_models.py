@@ -198,7 +198,7 @@ def test_best_point_is_a_feasible_arm_with_the_best_prediction(client, no_botorc
 def test_the_best_point_is_an_arm_though_its_row_rounds(no_botorch):
     """A logarithm and its inverse round: the decoded row differs from most arms."""
     client = make_client([RangeParameterConfig("rate", (1e-3, 1.0), "float", scaling="log")])
-    for i in range(20):
+    for i in range(13):
         index = client.attach_trial({"rate": 10 ** (-0.1 - 0.13 * i)})
         client.complete_trial(index, raw_data={"loss": -float(i)})
         if i > 4:
@@ -209,12 +209,12 @@ def test_the_best_point_is_an_arm_though_its_row_rounds(no_botorch):
 
 
 def test_pareto_frontier_uses_our_model(no_botorch):
-    client = make_client(objective="-a, -b", initialization_budget=12)
+    client = make_client(objective="-a, -b", initialization_budget=8)
 
     def outcomes(p):
         return {"a": p["x"], "b": (1.0 - p["x"]) ** 2 + (p["y"] + 1.0)}
 
-    run(client, outcomes, 14)
+    run(client, outcomes, 10)
     frontier = client.get_pareto_frontier()
     assert frontier
     for parameters, prediction, _, _ in frontier:
@@ -255,20 +255,20 @@ def test_inferred_thresholds_lie_below_the_predicted_front(no_botorch):
 
 def test_standard_errors_enter_the_posterior():
     """A value with a large error moves predictions less than the same value without."""
-    point, predicted = {"x": 0.25, "y": 0.25}, []
-    for error in (None, 0.0, 2.0):
+    point, predicted = {"x": 0.25, "y": 0.25}, {}
+    for error in (0.0, 2.0):
         client = make_client(initialization="none")
         for x, y in np.random.default_rng(0).uniform(-1, 1, (30, 2)).tolist():
             index = client.attach_trial({"x": x, "y": y})
             client.complete_trial(index, raw_data={"loss": (bowl({"x": x, "y": y})["loss"], 0.0)})
         client.get_next_trials(1)
-        if error is not None:
-            client.complete_trial(client.attach_trial(point), raw_data={"loss": (4.0, error)})
-            client.get_next_trials(1)
-        predicted.append(client.predict([point])[0]["loss"][0])
-    without, exact, noisy = predicted
-    assert exact - without > 0.2
-    assert abs(noisy - without) < 0.3 * (exact - without)
+        predicted["without"] = client.predict([point])[0]["loss"][0]
+        client.complete_trial(client.attach_trial(point), raw_data={"loss": (4.0, error)})
+        client.get_next_trials(1)
+        predicted[error] = client.predict([point])[0]["loss"][0]
+    moved = predicted[0.0] - predicted["without"]
+    assert moved > 0.2
+    assert abs(predicted[2.0] - predicted["without"]) < 0.3 * moved
 
 
 # Saving and loading -------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_standard_errors_enter_the_posterior():
 def test_json_round_trip_goes_on(predictive, tmp_path, acquisition):
     path = str(tmp_path / "client.json")
     client = make_client(predictive=predictive, acquisition=acquisition, initialization="center")
-    run(client, bowl, 8)
+    run(client, bowl, 5)
     ((index, _),) = client.get_next_trials(1).items()
     client.save_to_json_file(path)
     json.loads((tmp_path / "client.json").read_text())
@@ -298,7 +298,7 @@ def test_json_round_trip_goes_on(predictive, tmp_path, acquisition):
     loaded.complete_trial(index, raw_data={"loss": 1.0})
     seen = run(loaded, bowl, 3)
     names = {
-        loaded._experiment.trials[i].generator_runs[0]._generation_node_name for i in (9, 10, 11)
+        loaded._experiment.trials[i].generator_runs[0]._generation_node_name for i in (6, 7, 8)
     }
     assert names == {"Mondrian"}
     assert len({tuple(p.items()) for p in seen}) == 3
@@ -408,12 +408,12 @@ def test_sql_storage_goes_on(predictive, tmp_path):
     client.configure_experiment(parameters=SQUARE, name="stored")
     client.configure_optimization(objective="-loss")
     strategy = mondrian_generation_strategy(
-        seed=0, initialization_budget=4, predictive=predictive, surrogate="forest"
+        seed=0, initialization_budget=2, predictive=predictive, surrogate="forest"
     )
     client.set_generation_strategy(strategy)
-    run(client, bowl, 6)
+    run(client, bowl, 3)
     loaded = Client.load_from_database("stored", storage_config=StorageConfig(url=url))
     seen = run(loaded, bowl, 2)
-    assert len(loaded._experiment.trials) == 8
-    assert loaded._experiment.trials[7].generator_runs[0]._generation_node_name == "Mondrian"
+    assert len(loaded._experiment.trials) == 5
+    assert loaded._experiment.trials[4].generator_runs[0]._generation_node_name == "Mondrian"
     assert len({tuple(p.items()) for p in seen}) == 2

