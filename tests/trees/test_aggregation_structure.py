@@ -68,7 +68,7 @@ def check_cells(tree, points, box, classes=None):
     assert sorted(seen) == list(range(tree.counters[N_NODES]))
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 40),
@@ -318,7 +318,7 @@ def test_paused_trees_are_parts_of_the_others():
     assert paused.leaves.mean() < 0.8 * all_split.leaves.mean()
 
 
-SIZES = [160 * 2**k for k in range(8)]
+SIZES = [160 * 2**k for k in range(7)]
 
 
 def mean_depths(points, *, restricted, n_trees=20):

@@ -175,18 +175,19 @@ def staged(trial):
 
 
 @pytest.mark.parametrize(
-    "pruner",
+    ("pruner", "direction"),
     [
-        MedianPruner(n_startup_trials=3),
-        HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3),
-        SuccessiveHalvingPruner(),
-        WilcoxonPruner(),
-        PatientPruner(MedianPruner(n_startup_trials=3), patience=1, min_delta=0.0),
-        MondrianPruner(),
+        (MedianPruner(n_startup_trials=3), "minimize"),
+        (HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3), "minimize"),
+        (HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3), "maximize"),
+        (SuccessiveHalvingPruner(), "maximize"),
+        (WilcoxonPruner(), "minimize"),
+        (PatientPruner(MedianPruner(n_startup_trials=3), patience=1, min_delta=0.0), "maximize"),
+        (MondrianPruner(), "minimize"),
+        (MondrianPruner(), "maximize"),
     ],
-    ids=["median", "hyperband", "halving", "wilcoxon", "patient", "mondrian"],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_pruners(pruner, direction):
     # The name decides the brackets of Hyperband.
     study = make_study(sampler(), pruner=pruner, direction=direction, study_name="fixed")
@@ -201,10 +202,10 @@ def test_pruners(pruner, direction):
                 raise optuna.TrialPruned
         return sign * value
 
-    optimize(study, objective, 40)
+    optimize(study, objective, 30)
     counts = states(study)
     assert counts[TrialState.PRUNED] > 0
-    assert counts[TrialState.PRUNED] + counts[TrialState.COMPLETE] == 40
+    assert counts[TrialState.PRUNED] + counts[TrialState.COMPLETE] == 30
     assert abs(study.best_value) < 0.15
 
 

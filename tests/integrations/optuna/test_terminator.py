@@ -24,8 +24,10 @@ def _bowl(trial: optuna.Trial) -> float:
     return (x - 2) ** 2 + (y + 1) ** 2
 
 
-@pytest.mark.parametrize("rule", [{"tolerance": 0.05}, {"expected_gain": 0.05}])
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize(
+    ("rule", "direction"),
+    [({"tolerance": 0.05}, "minimize"), ({"expected_gain": 0.05}, "maximize")],
+)
 def test_stops_with_the_promised_regret(rule: dict[str, float], direction: str) -> None:
     sign = 1.0 if direction == "minimize" else -1.0
     study = optuna.create_study(direction=direction, sampler=MondrianSampler(seed=0))

@@ -93,7 +93,7 @@ def test_a_loaded_optimizer_goes_on_as_the_saved_one(tmp_path, case):
     space, settings = CASES[case]
     optimizer = MondrianOptimizer(space, **{"seed": 4, "n_startup_trials": 4, **settings})
     rng = np.random.default_rng(len(case))
-    moments = {0, 1, *rng.integers(2, 22, size=2).tolist(), 22}
+    moments = {0, 1, int(rng.integers(2, 22)), 22}
     path = tmp_path / "optimizer.npz"
     for number in range(23):
         if case == "finite" and optimizer.n_trials + len(optimizer.pending) > 8:
@@ -109,7 +109,7 @@ def test_a_loaded_optimizer_goes_on_as_the_saved_one(tmp_path, case):
         assert loaded.pending == twin.pending
         for one in (loaded, twin):
             assert one.space == space or case == "finite"
-        assert [loaded.ask() for _ in range(5)] == [twin.ask() for _ in range(5)]
+        assert [loaded.ask() for _ in range(3)] == [twin.ask() for _ in range(3)]
         step(loaded, np.random.default_rng(number))
         step(twin, np.random.default_rng(number))
         assert loaded.ask(2) == twin.ask(2)

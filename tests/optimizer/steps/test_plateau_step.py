@@ -145,7 +145,8 @@ def searched(share, seed, n_trials=60, function=rough, **options):
 
 
 def test_steps_find_higher_plateaus():
-    best = np.array([[searched(share, seed).min() for share in (0.0, 0.5)] for seed in range(12)])
+    shares = (0.0, 0.5)
+    best = np.array([[searched(one, seed, 40).min() for one in shares] for seed in range(12)])
     assert best[:, 1].mean() < best[:, 0].mean()
     assert (best[:, 1] <= best[:, 0]).sum() >= 9
 

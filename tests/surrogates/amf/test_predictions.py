@@ -136,9 +136,9 @@ def test_one_sample_says_nothing_of_the_deviation(step, bounds):
 
 def test_one_sample_of_the_past():
     X, y = make_data(30)
-    models = [
+    models = (
         AMFRegressor(online_to_batch=True, random_state=seed).fit(X, y) for seed in range(200)
-    ]
+    )
     model = next(model for model in models if model.model_.predictor.n_points == 1)
     mean, std = model.predict(X, return_std=True)
     assert mean == pytest.approx(np.full(30, y[0]), rel=1e-12)
@@ -152,21 +152,22 @@ def test_equivariance(step, bounds):
     X, y = make_data(150)
     queries = np.concatenate([X[:20], np.clip(X[:20] + 0.05, 0.0, 1.0)])
 
-    def predicted(targets, factor=1.0):
+    def predicted(targets, factor=1.0, quantiles=True):
         box = None if bounds is None else np.multiply(bounds, factor)
         model = AMFRegressor(step=step, bounds=box, random_state=0).fit(factor * X, targets)
         points = factor * queries
-        return *model.predict(points, return_std=True), model.predict_quantiles(points)
+        moments = model.predict(points, return_std=True)
+        return (*moments, model.predict_quantiles(points)) if quantiles else moments
 
     base = predicted(y)
     for shift in (1.0, -50.0, 1e6):
         for own, other, moved in zip(base, predicted(y + shift), (shift, 0.0, shift), strict=True):
             assert other - moved == pytest.approx(own, abs=1e-8)
     for scale in (1024.0, 2.0**-30):  # powers of 2: to the last bit
-        for own, other in zip(base[:2], predicted(y * scale)[:2], strict=True):
+        for own, other in zip(base[:2], predicted(y * scale, quantiles=False), strict=True):
             assert np.array_equal(other, own * scale)
     for scale in (-1.0, 3.7, 1e-9, 1e9):
-        mean, std, _ = predicted(y * scale)
+        mean, std = predicted(y * scale, quantiles=False)
         assert mean == pytest.approx(base[0] * scale, rel=1e-8, abs=1e-8 * abs(scale))
         assert std == pytest.approx(base[1] * abs(scale), rel=1e-8)
     # Features too have no unit.
@@ -174,25 +175,30 @@ def test_equivariance(step, bounds):
         assert np.array_equal(own, other)
 
 
-@pytest.mark.parametrize("step", ["corollary", "adaptive"])
+@pytest.mark.parametrize(
+    ("step", "stacking"), [("corollary", "auto"), ("adaptive", False), ("adaptive", "auto")]
+)
 @pytest.mark.parametrize(
     ("noise", "least", "most", "widest"), [(1.0, 0.87, 0.95, 1.3), (0.3, 0.92, 0.995, 2.4)]
 )
-def test_coverage(step, noise, least, most, widest):
+def test_coverage(step, stacking, noise, least, most, widest):
     """Of 90 % intervals: with little noise, what is not known of the function adds to them."""
+    covered, widths = [], []
     for seed in range(4):
-        X, y = make_data(1500, seed, noise)
-        for stacking in (False, "auto"):
-            model = AMFRegressor(step=step, stacking=stacking, random_state=seed)
-            model.fit(X[:1000], y[:1000])
-            low, high = model.predict_quantiles(X[1000:], (0.05, 0.95)).T
-            covered = np.mean((low < y[1000:]) & (y[1000:] < high))
-            if model.model_.stacking is None:
-                assert least < covered < most
-                assert 1.0 < np.mean(high - low) / (2.0 * 1.645 * noise) < widest
-            else:
-                assert 0.83 < covered < 0.95
-                assert 0.9 < np.mean(high - low) / (2.0 * 1.645 * noise) < 1.9
+        X, y = make_data(1150, seed, noise)
+        model = AMFRegressor(step=step, stacking=stacking, random_state=seed)
+        model.fit(X[:1000], y[:1000])
+        low, high = model.predict_quantiles(X[1000:], (0.05, 0.95)).T
+        covered.extend((low < y[1000:]) & (y[1000:] < high))
+        widths.extend((high - low) / (2.0 * 1.645 * noise))
+    if step == "corollary" or not stacking:
+        assert model.model_.stacking is None
+        assert least < np.mean(covered) < most
+        assert 1.0 < np.mean(widths) < widest
+    else:
+        assert model.model_.stacking is not None
+        assert 0.83 < np.mean(covered) < 0.95
+        assert 0.9 < np.mean(widths) < 1.9
 
 
 # Probabilities ------------------------------------------------------------------------------------
@@ -309,7 +315,7 @@ def test_loss_trace(kind, bounds):
     assert np.array_equal(kind(**options).fit(X, y).weighted_depth(X), model.weighted_depth(X))
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     st.lists(st.floats(-1e3, 1e3).map(lambda y: round(y, 3)), min_size=2, max_size=30),
     st.booleans(),
@@ -402,13 +408,13 @@ def test_relevance_is_a_factor_of_given_weights():
 # Online to batch ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divided", [False, True])
-def test_online_to_batch_chooses_any_time(divided):
+def test_online_to_batch_chooses_any_time():
+    """The tests of divided streams compare the times with those of one batch."""
     X, y = make_data(6)
     times = []
-    for seed in range(600):
+    for seed in range(200):
         model = AMFRegressor(n_estimators=1, online_to_batch=True, random_state=seed)
-        for part in (slice(0, 1), slice(1, 3), slice(3, 6)) if divided else (slice(0, 6),):
+        for part in (slice(0, 1), slice(1, 3), slice(3, 6)):
             model.partial_fit(X[part], y[part])
         times.append(model.model_.predictor.n_points)
     assert stats.chisquare(np.bincount(times, minlength=6)).pvalue > SIGNIFICANCE

@@ -23,7 +23,8 @@ def answers(model, X):
     if is_classifier(model):
         parts = [model.predict_proba(X)]
     else:
-        parts = [*model.predict(X, return_std=True), model.predict_quantiles(X)]
+        # Quantiles take long. These points are some of each kind.
+        parts = [*model.predict(X, return_std=True), model.predict_quantiles(X[::5])]
     if model.model_.predictor.n_points > 0:
         parts.append(model.weighted_depth(X))
     return {str(i): part for i, part in enumerate(parts)} | arrays(model.model_.forest)
@@ -77,15 +78,16 @@ def check_divisions(kind, options, y, ends, weights, n_jobs):
     assert np.array_equal(one.model_.scales.rates, several.model_.scales.rates)
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=35, derandomize=True)
 @given(st.fixed_dictionaries(REGRESSOR), ENDS, WEIGHTS, st.sampled_from([1, 1, 2]))
 def test_divisions_of_a_regression_stream(options, ends, weights, n_jobs):
     check_divisions(AMFRegressor, options, make_data(N)[1], ends, weights, n_jobs)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_equal", [0, 4, 6])
-@pytest.mark.parametrize("n", [3, 7, 13, 40])
+@pytest.mark.parametrize(
+    ("n", "n_equal"), [(3, 0), (3, 3), (7, 0), (7, 4), (7, 6), (13, 4), (13, 6), (40, 0), (40, 6)]
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -115,13 +117,15 @@ def test_divisions_of_a_short_stream(options, n, n_equal, weighted):
         learn(one, X, y, [])
     several = AMFRegressor(3, random_state=0, **options)
     learn(several, X, y, range(1, n), weights)
-    whole = learn(AMFRegressor(3, random_state=0, **options), X, y, [], weights)
-    for model in (one, whole):
+    models = [one]
+    if weighted:
+        models.append(learn(AMFRegressor(3, random_state=0, **options), X, y, [], weights))
+    for model in models:
         assert model.model_.forest.step == several.model_.forest.step
         assert_same_bits(answers(model, probes(X)), answers(several, probes(X)))
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=35, derandomize=True)
 @given(st.fixed_dictionaries(CLASSIFIER), ENDS, WEIGHTS, st.sampled_from([1, 1, 2]))
 def test_divisions_of_a_classification_stream(options, ends, weights, n_jobs):
     y = NAMES[np.digitize(make_data(N)[1], [-0.5, 0.5])]

@@ -27,7 +27,7 @@ from mondrian_bo.surrogates import (
 from mondrian_bo.surrogates.estimators.locks import learns, lock_of, reads
 
 SEED = {"random_state": 0}
-N_FIRST, N_ALL = 40, 120
+N_FIRST, N_ALL = 40, 80
 
 CASES = {
     "forest": MondrianForestRegressor(3, **SEED),

@@ -256,7 +256,7 @@ SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 def test_an_interrupted_choice_is_made_again():
     expected = search(30, MondrianOptimizer(SPACE, seed=0))
     rng = np.random.default_rng(0)
-    for _ in range(5):
+    for _ in range(3):
         # Warps are chosen at 8, 10, 13, ... trials.
         moments = {n: int(np.exp(rng.uniform(3.0, 8.5))) for n in (8, 9, 10, 13, 14, 17, 21, 26)}
         assert search(30, MondrianOptimizer(SPACE, seed=0), moments) == expected

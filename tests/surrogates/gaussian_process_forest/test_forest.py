@@ -262,10 +262,11 @@ def test_draws_have_the_moments_of_a_mixture_of_trees():
     rng = np.random.default_rng(3)
     none = np.zeros(3, dtype=np.int64)
     draws = []
-    for _ in range(700):
+    for i in range(700):
         function = draw_from_forest(forest, none, rng)
         draws.append(function(probes[None], probes))
-        assert np.allclose(function(probes[None, 2:3], probes[2:3]), draws[-1][2])
+        if i % 10 == 0:
+            assert np.allclose(function(probes[None, 2:3], probes[2:3]), draws[-1][2])
     means, variances, *_ = predict(forest, probes)
     mean = means.mean(axis=0)
     variance = (variances + means**2).mean(axis=0) - mean**2

@@ -32,7 +32,7 @@ def make_data(n=60, seed=0):
     return X * UNITS, y
 
 
-@parametrize_with_checks([make_forest(n_estimators=2)])
+@parametrize_with_checks([make_forest(40, n_estimators=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -126,7 +126,7 @@ class DenseDistribution:
 
 @pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("block_size", [20, 100])
-@pytest.mark.parametrize("first", [1, 25, 60])
+@pytest.mark.parametrize("first", [1, 60])
 def test_one_normal_distribution_in_each_tree(block_size, first, duplicates):
     X, y = make_data()
     if duplicates:
@@ -171,18 +171,18 @@ def test_draws_have_the_moments_of_predictions(block_size):
     X, y = make_data()
     forest = make_forest(block_size).fit(X, y)
     probes = np.concatenate([make_data(4, seed=1)[0], X[:1], [2.0 * UNITS]])
-    draws = forest.sample_y(probes, 600, random_state=1)
+    draws = forest.sample_y(probes, 400, random_state=1)
     mean, std = forest.predict(probes, return_std=True)
     error = std / np.sqrt(draws.shape[1])
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 4.5 * error)
     assert np.allclose(draws.std(axis=1), std, rtol=0.15)
     # Neighbours get the same function, but noise of their own.
-    twice = forest.sample_y(np.repeat(X[:1], 2, axis=0), 400)
+    twice = forest.sample_y(np.repeat(X[:1], 2, axis=0), 100)
     noise = np.std(twice[0] - twice[1])
     assert 0.0 < noise < np.sqrt(2.0) * forest.predict(X[:1], return_std=True)[1][0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_equal_inputs_with_equal_targets(seed):
     """Equal targets of equal inputs do not lower the noise estimate."""
     rng = np.random.default_rng(seed)

@@ -113,18 +113,18 @@ def test_predictions_after_a_batch(names, rule, bounds, min_samples_split, lifet
 @pytest.mark.parametrize(("names", "rule"), RULES.items())
 @pytest.mark.parametrize("min_samples_split", [2, 5])
 def test_predictions_after_a_long_run(names, rule, min_samples_split):
-    points, targets = make_data(300, seed=3)
+    points, targets = make_data(140, seed=3)
     model = learnt(
         points,
         targets,
-        range(1, 300),
+        range(1, 140),
         n_trees=2,
         posterior=names[0],
         branch_off=names[1],
         min_samples_split=min_samples_split,
     )
     # Hyper-parameters are those of the last doubling.
-    assert model.forest.hyperparameters == appendix_b(256, 2.0)
+    assert model.forest.hyperparameters == appendix_b(128, 2.0)
     check_against_dense(model, rule)
 
 

@@ -24,7 +24,7 @@ from mondrian_bo.surrogates.partition_kernels.spectrum import (
     lanczos_spectrum,
 )
 
-KERNELS = [FastClusterKernel(random_state=0), RandomForestKernel(100, random_state=0)]
+KERNELS = [FastClusterKernel(random_state=0), RandomForestKernel(50, random_state=0)]
 
 
 def make_data(n=150, seed=0, noise=0.3):
