@@ -1,9 +1,9 @@
 """Parameters and their encoding: values of a search space <-> rows of the unit cube.
 
-``conditions`` says when a parameter is active, ``parameters`` holds Float, Int and Categorical with
-the arithmetic of their grids, ``links`` states conditions in terms of columns, ``space`` is the
-whole space, ``restricted`` a part of it, with fixed values and linear constraints, and
-``lenient_encoding`` encodes values that the space does not hold.
+``conditions`` says when a parameter is active, ``parameters`` holds Float and Int with the
+arithmetic of their grids, and ``categorical`` Categorical. ``links`` states conditions in terms of
+columns, ``space`` is the whole space, ``restricted`` a part of it, with fixed values and linear
+constraints, and ``lenient_encoding`` encodes values that the space does not hold.
 """
 
 from mondrian_bo.search_space.categorical import Categorical

@@ -132,10 +132,8 @@ class Float:
 
         Raises
         ------
-        TypeError
-            If the value is not a number.
-        ValueError
-            If it is out of range or off the grid.
+        TypeError, ValueError
+            If the value is no number, out of range or off the grid.
         """
         if self.n_values:
             return cell_centre(self.index(value), self.n_values)
@@ -305,10 +303,8 @@ class Int:
 
         Raises
         ------
-        TypeError
-            If the value is not an integer (integral floats count as such).
-        ValueError
-            If it is out of range or off the grid.
+        TypeError, ValueError
+            See :meth:`index`.
         """
         if self.log and self.n_values > 1:
             return float(log_cell_centres(self.index(value), float(self.n_values), float(self.low)))

@@ -157,8 +157,9 @@ class MondrianAdapter(TorchAdapter):
         space = self._search_space if search_space is None else search_space
         features = space.get_disabled_parameter_fixed_features(fixed_features)
         self._fixed = {} if features is None else dict(features.parameters)
-        # Ax computes the derived parameters of fixed features, and fails where inputs are missing.
-        TranslatedSpace(space).check_derived(self._fixed)
+        if self._fixed:
+            # Ax computes the derived parameters of fixed features, and fails without their inputs.
+            TranslatedSpace(space).check_derived(self._fixed)
         return super().gen(
             n=n,
             search_space=search_space,

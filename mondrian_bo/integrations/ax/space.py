@@ -198,13 +198,11 @@ class TranslatedSpace:
             If the value of a derived parameter is not the one that follows from the others.
         """
         for name in self._derived.keys() & fixed.keys():
-            parameter = self._derived[name]
             try:
-                computed = parameter.compute(parameters=dict(fixed))
-                follows = _index_of([computed], fixed[name]) is not None
+                computed = [self._derived[name].compute(parameters=dict(fixed))]
             except (KeyError, ValueError):
-                follows = parameter.is_disabled
-            if not follows:
+                computed = []
+            if _index_of(computed, fixed[name]) is None:
                 raise UserInputError(
                     f"Parameter {name!r} is derived from others: it cannot be fixed to "
                     f"{fixed[name]!r}."

@@ -46,8 +46,8 @@ def mondrian_generation_strategy(
         Whether the strategy predicts: ``Client.predict``, model plots, cross-validation and
         model-based best points. If not, suggestions are the same and faster, with two exceptions.
         They differ after the start-up trials with ``initialization="none"`` and more than one
-        start-up trial. With several objectives they differ in digits that grow with the number of
-        trials, as Ax predicts each suggestion, and the model is then fitted at other moments.
+        start-up trial. With several objectives they differ slightly: Ax predicts the outcomes of
+        each suggestion, so the model is fitted at other moments.
     **settings
         Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``, ``acquisition``,
         ``n_estimators``, ``n_candidates`` and ``n_startup_trials``, which is 1 by default unless

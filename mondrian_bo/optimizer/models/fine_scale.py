@@ -274,14 +274,14 @@ def _quality(
         Predicts left-out values.
     """
     transformed = scale(values)
-    size = float(transformed.std())
-    if size == 0.0:
+    std = float(transformed.std())
+    if std == 0.0:
         return _Quality(math.inf, 1.0, 0.0)
-    targets = (transformed - transformed.mean()) / size
+    targets = (transformed - transformed.mean()) / std
     means, stds = surrogate.left_out(rows, targets)
     standardised = (targets - means) / stds
     # The density of values is that of the targets times the slope of these.
-    logs = scale.log_slopes(values) - math.log(size) - np.log(stds) - 0.5 * standardised**2
+    logs = scale.log_slopes(values) - math.log(std) - np.log(stds) - 0.5 * standardised**2
     half = len(values) // 2
     errors = np.abs(targets[:half] - means[:half])
     return _Quality(

@@ -242,10 +242,8 @@ def predicted_ends(
     if not unfinished or n_predicted < 1:
         return result
     known = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    complete, models = (
-        ComparableTrials(known, fidelity_name_of(study)),
-        dict[str | None, StudyCurves](),
-    )
+    complete = ComparableTrials(known, fidelity_name_of(study))
+    models: dict[str | None, StudyCurves] = {}
     for trial in unfinished:
         key, group = complete.group_of(trial)
         if key not in models:
