@@ -178,8 +178,8 @@ class TranslatedSpace:
         A value of a choice or a step is that of the space, which the given one equals up to
         rounding; derived values stay as computed.
         """
-        own = {name: self._own_value(name, fixed[name]) for name in arm.keys() & fixed.keys()}
-        return arm | {name: own[name] for name in own.keys() - self._derived.keys()}
+        names = (arm.keys() & fixed.keys()) - self._derived.keys()
+        return arm | {name: self._own_value(name, fixed[name]) for name in names}
 
     def _own_value(self, name: str, value: TParamValue) -> TParamValue:
         """Return the parameter's own value that equals a given one up to rounding."""
